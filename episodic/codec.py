@@ -1,0 +1,153 @@
+"""Records in and out of JSON: how an episode travels to the engine and back. Pure.
+
+To the engine an episode is one JSON array, `ROW_FIELDS` in that order; from it one array, the fields of `Episode` in
+theirs. Times are microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import cast
+
+import orjson
+
+from episodic.errors import DraftError
+from episodic.model import Draft, Episode, Session, text_flaw
+
+__all__ = [
+    "ROW_FIELDS",
+    "decode_episode",
+    "decode_session",
+    "draft_metadata",
+    "encode_row",
+    "episode_of",
+    "from_micros",
+    "to_micros",
+]
+
+ROW_FIELDS = (
+    "agent_id",
+    "session_id",
+    "user_id",
+    "author",
+    "timestamp",
+    "role",
+    "content",
+    "outcome",
+    "metadata",
+    "event_id",
+    "timestamp_was_given",
+)
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+# Only JSON's own types: a datetime or a dataclass would come back as something else. Sorted keys make equal objects
+# equal texts, which is how a retry is told from a conflict.
+_METADATA = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
+
+
+def to_micros(instant: datetime) -> int:
+    """Turn an aware datetime into microseconds since 1970, exactly."""
+    return (instant - EPOCH) // MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """Turn microseconds since 1970 into a datetime in UTC, exactly."""
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def draft_metadata(draft: Draft) -> bytes:
+    """Encode a draft's metadata canonically.
+
+    Raises:
+        DraftError: when it is not JSON: NaN, infinity, an integer over 64 bits, nesting over 250 levels, a key that
+            is not text, a NUL character, half of a surrogate pair, or a type that JSON does not have.
+    """
+    if not draft.metadata:
+        return b"{}"
+    try:
+        encoded = orjson.dumps(dict(draft.metadata), option=_METADATA)
+    except TypeError as exc:
+        msg = f"metadata is not JSON: {exc}"
+        raise DraftError(msg) from exc
+    # orjson writes NaN as null and NUL as \u0000; only a text that holds one of these needs the slow look.
+    if (b"null" in encoded or b"\\u0000" in encoded) and (flaw := _metadata_flaw(draft.metadata)):
+        msg = f"metadata {flaw}"
+        raise DraftError(msg)
+    return encoded
+
+
+def encode_row(draft: Draft, micros: int, metadata: bytes) -> bytes:
+    """Encode a draft as the engine takes it.
+
+    Args:
+        draft: the draft.
+        micros: its time, given by the caller or by the log.
+        metadata: its metadata, from `draft_metadata`.
+    """
+    return orjson.dumps(
+        (
+            draft.agent_id,
+            draft.session_id,
+            draft.user_id,
+            draft.author,
+            micros,
+            draft.role,
+            draft.content,
+            draft.outcome,
+            metadata.decode(),
+            draft.event_id,
+            draft.timestamp is not None,
+        )
+    )
+
+
+def episode_of(draft: Draft, episode_id: int, micros: int, metadata: bytes) -> Episode:
+    """Build the receipt of a draft: the episode as the log now holds it."""
+    return Episode(
+        episode_id,
+        draft.agent_id,
+        draft.session_id,
+        draft.user_id,
+        draft.author,
+        from_micros(micros),
+        draft.role,
+        draft.content,
+        draft.outcome,
+        orjson.loads(metadata) if draft.metadata else {},
+        draft.event_id,
+        False,  # noqa: FBT003 - the fields of a record, in order
+    )
+
+
+def decode_episode(fields: list[object]) -> Episode:
+    """Turn one row of an engine's answer into an episode."""
+    fields[5] = from_micros(cast("int", fields[5]))
+    fields[11] = bool(fields[11])
+    return Episode(*fields)  # type: ignore[arg-type]
+
+
+def decode_session(fields: list[object]) -> Session:
+    """Turn one row of an engine's answer into a session."""
+    fields[3] = from_micros(cast("int", fields[3]))
+    fields[4] = from_micros(cast("int", fields[4]))
+    return Session(*fields)  # type: ignore[arg-type]
+
+
+def _metadata_flaw(value: object) -> str | None:
+    """Find what orjson would change without a word."""
+    match value:
+        case float() if not math.isfinite(value):
+            return f"holds {value}, which JSON cannot hold; use None or text"
+        case str():
+            return text_flaw(value)
+        case Mapping():
+            parts = [part for item in value.items() for part in item]
+        case list() | tuple():
+            parts = list(value)
+        case _:
+            return None
+    return next((flaw for part in parts if (flaw := _metadata_flaw(part))), None)

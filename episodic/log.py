@@ -1,0 +1,298 @@
+"""EpisodicLog, the facade: wires the writer, the readers and recall together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from episodic.codec import draft_metadata, encode_row, episode_of, to_micros
+from episodic.errors import (
+    ClosedError,
+    DraftError,
+    NotFoundError,
+    ReadOnlyError,
+    SettingsError,
+    WrongLoopError,
+)
+from episodic.model import (
+    JSON,
+    OUTCOMES,
+    Draft,
+    Episode,
+    Stats,
+    check_comparable,
+    is_outcome,
+)
+from episodic.ports import Append, Appended, Readers, Resolve
+from episodic.reading import Reading
+from episodic.settings import Settings
+from episodic.sqlite.engine import Engine, open_engine
+from episodic.writer import Writer
+
+__all__ = ["EpisodicLog"]
+
+
+class EpisodicLog(Reading):
+    """An episodic log in one SQLite file, for any number of tasks of one event loop.
+
+    Open it with `async with EpisodicLog.open(path) as log`. Writing goes through one queue and is acknowledged after
+    the commit; reading goes through a pool and never waits for it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> None:
+        """Remember what to open; use `open`."""
+        self._path = path
+        self._settings = settings
+        self._read_only = read_only
+        self._engine: Engine | None = None
+        self._writer: Writer | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._process = 0
+        self._closing = anyio.Event()
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, settings: Settings | None = None, read_only: bool = False
+    ) -> EpisodicLog:
+        """Name a log to open; `async with` opens it, makes the file if there is none, and closes it.
+
+        Args:
+            path: the SQLite file. Its folder must exist, on a local disk.
+            settings: how it behaves; the defaults suit a bot's backend.
+            read_only: only read, as replay tools do; the file must exist, and nothing in it or beside it is changed.
+
+        Raises:
+            OpenError: when entered and there can be no log at `path`. NotOurFileError: something else is there.
+                NewerFileError: a newer version wrote it. ReadOnlyError: it cannot be written.
+        """
+        if settings is not None and not isinstance(settings, Settings):
+            msg = f"settings must be a Settings, not {type(settings).__name__}"
+            raise SettingsError(msg)
+        return cls(path, settings or Settings(), read_only=read_only)
+
+    async def __aenter__(self) -> Self:
+        """Open the log."""
+        if self._keeper is not None:
+            msg = f"{self._path}: the log is open already, or was; make another with EpisodicLog.open"
+            raise ClosedError(msg)
+        self._engine = engine = await open_engine(self._path, self._settings, read_only=self._read_only)
+        if engine.store is not None:
+            self._writer = Writer(engine.store, self._settings, engine.clock)
+        self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
+        # A task of its own, not a task group of the caller's: the log may be closed from another task than the one
+        # that opened it, and an error of the caller's passes through unwrapped.
+        self._keeper = asyncio.create_task(self._keep(engine), name=f"episodic {engine.path}")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the log."""
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """Show the live state."""
+        if self._engine is None or self._keeper is None:
+            return f"<EpisodicLog {os.fspath(self._path)!r} not open>"
+        readers = self._engine.readers
+        state = "closed" if self._keeper.done() else f"readers {readers.idle}/{readers.size} idle"
+        if self._writer is not None and not self._keeper.done():
+            state = f"queue {self._writer.queued_rows}/{self._settings.queue_rows}, {state}"
+        return f"<EpisodicLog {self._engine.path!r} {state}>"
+
+    async def aclose(self) -> None:
+        """Take no more calls, commit what is queued, and close; safe to call twice, or to cancel: closing goes on.
+
+        Calls that wait for room in the queue get ClosedError.
+        """
+        if self._keeper is None:
+            return
+        self._check_place()
+        self._closing.set()
+        if self._writer is not None:
+            self._writer.close()
+        await asyncio.shield(self._keeper)
+
+    async def record(
+        self,
+        agent_id: str,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        user_id: str | None = None,
+        author: str | None = None,
+        outcome: str | None = None,
+        metadata: Mapping[str, JSON] | None = None,
+        timestamp: datetime | None = None,
+        event_id: str | None = None,
+    ) -> Episode:
+        """Record one episode; returns once it is committed.
+
+        The arguments are those of `Draft`. When this raises or is cancelled without saying that the draft was
+        rejected, whether it is stored is unknown: call again with the same `event_id`, which is always safe.
+
+        Returns:
+            The episode as the log holds it; for a repeated `event_id` with the same body, the first one.
+
+        Raises:
+            DraftError: a value cannot be recorded; nothing was queued.
+            ConflictError: the event id is taken by another body.
+            QueueFullError: no room in the queue within `Settings.submit_timeout`.
+            ClosedError: the log is closed.
+            StorageError: the database failed.
+        """
+        draft = Draft(
+            agent_id,
+            session_id,
+            role,
+            content,
+            user_id=user_id,
+            author=author,
+            outcome=outcome,
+            metadata=metadata,
+            timestamp=timestamp,
+            event_id=event_id,
+        )
+        [episode] = await self._append([draft])
+        return episode
+
+    async def record_many(self, drafts: Iterable[Draft]) -> list[Episode]:
+        """Record several episodes in one transaction: all or none, in order.
+
+        Args:
+            drafts: the episodes; a few thousand at a time write fastest.
+
+        Returns:
+            The episodes in the order of the drafts.
+
+        Raises:
+            DraftError: a draft cannot be recorded; the message says which one, and none was queued.
+            ConflictError: one event id is taken by another body; none is stored.
+            QueueFullError: no room in the queue within `Settings.submit_timeout`.
+            ClosedError: the log is closed.
+            StorageError: the database failed.
+        """
+        checked = list(drafts)
+        for place, draft in enumerate(checked):
+            if not isinstance(draft, Draft):
+                msg = f"draft {place + 1} of {len(checked)} is a {type(draft).__name__}, not a Draft"
+                raise DraftError(msg)
+        return await self._append(checked) if checked else []
+
+    async def resolve(self, agent_id: str, session_id: str, outcome: str | None) -> None:
+        """Record how a session ended, known only later; None takes it back.
+
+        Args:
+            agent_id: the agent.
+            session_id: its session.
+            outcome: "success", "failure", "partial" or None.
+
+        Raises:
+            DraftError: there is no such outcome.
+            NotFoundError: the agent has no such session.
+            StorageError: the database failed.
+        """
+        check_comparable("agent_id", agent_id)
+        check_comparable("session_id", session_id)
+        if outcome is not None and not is_outcome(outcome):
+            msg = f"outcome must be one of {', '.join(sorted(OUTCOMES))} or None, not {outcome!r}"
+            raise DraftError(msg)
+        if not await self._writing().resolve(Resolve(agent_id, session_id, outcome)):
+            msg = f"agent {agent_id!r} has no session {session_id!r}; check both ids"
+            raise NotFoundError(msg)
+
+    def stats(self) -> Stats:
+        """Return the state of the log at this moment; asks the file system for two sizes, and nothing else."""
+        readers, engine, writer = self._reading(), self._opened(), self._writer
+        return Stats(
+            path=engine.path,
+            mode=engine.mode,
+            sqlite_version=engine.version,
+            recorded=writer.recorded if writer else 0,
+            batches=writer.batches if writer else 0,
+            rejected=writer.rejected if writer else 0,
+            largest_batch=writer.largest_batch if writer else 0,
+            queued_rows=writer.queued_rows if writer else 0,
+            queued_bytes=writer.queued_bytes if writer else 0,
+            waiting=writer.waiting if writer else 0,
+            in_flight=writer.in_flight if writer else 0,
+            readers_idle=readers.idle,
+            readers=readers.size,
+            reindexed=engine.reindexed,
+            file_bytes=engine.file_bytes(),
+            wal_bytes=engine.wal_bytes(),
+        )
+
+    async def _keep(self, engine: Engine) -> None:
+        """Write until the log is closed, then close every connection, also when the event loop is torn down."""
+        try:
+            if self._writer is None:
+                await self._closing.wait()
+            else:
+                await self._writer.run()
+        except asyncio.CancelledError:
+            warnings.warn(f"{self!r} was never closed; use `async with`", ResourceWarning, stacklevel=1)
+            raise
+        finally:
+            self._closing.set()
+            await engine.aclose()
+
+    async def _append(self, drafts: list[Draft]) -> list[Episode]:
+        writer = self._writing()
+        encoded = [draft_metadata(draft) for draft in drafts]
+        now = writer.now()
+        times = [now if draft.timestamp is None else to_micros(draft.timestamp) for draft in drafts]
+        rows = [encode_row(*row) for row in zip(drafts, times, encoded, strict=True)]
+        clock = now if any(draft.timestamp is None for draft in drafts) else 0
+        has_events = any(draft.event_id is not None for draft in drafts)
+        appended = await writer.append(Append(rows, sum(map(len, rows)), clock, has_events))
+        places = _places(appended, times)
+        return [episode_of(draft, *place, raw) for draft, place, raw in zip(drafts, places, encoded, strict=True)]
+
+    def _news(self) -> anyio.Event:
+        return self._closing if self._writer is None else self._writer.committed
+
+    def _opened(self) -> Engine:
+        if self._engine is None:
+            msg = f"{self._path}: the log is not open; use `async with EpisodicLog.open(path) as log`"
+            raise ClosedError(msg)
+        self._check_place()
+        if self._closing.is_set():
+            msg = f"{self._engine.path}: the log is closed; open it again"
+            raise ClosedError(msg)
+        return self._engine
+
+    def _reading(self) -> Readers:
+        return self._opened().readers
+
+    def _writing(self) -> Writer:
+        engine = self._opened()
+        if self._writer is None:
+            msg = f"{engine.path} was opened with read_only=True; nothing was stored"
+            raise ReadOnlyError(msg)
+        return self._writer
+
+    def _check_place(self) -> None:
+        """Refuse what would hang: connections belong to one event loop of one process."""
+        if os.getpid() != self._process:
+            msg = f"{self._path}: the log was opened before a fork; open it in this process"
+            raise WrongLoopError(msg)
+        if asyncio.get_running_loop() is not self._loop:
+            msg = f"{self._path}: the log was opened in another event loop; open it in this one"
+            raise WrongLoopError(msg)
+
+
+def _places(appended: Appended, times: list[int]) -> Iterable[tuple[int, int]]:
+    """Say which id and time each row has: its own, or those of the first time its event id came."""
+    for line, micros in enumerate(times):
+        yield appended.repeats.get(line) or (appended.first_id + line, micros)

@@ -1,0 +1,177 @@
+"""What a storage engine must do. Everything above knows an engine only by these protocols.
+
+An engine never ranks, formats or retries; it stores whole calls and answers questions about one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from episodic.model import AgentSummary, Episode, Filter, Session
+
+__all__ = [
+    "Append",
+    "Appended",
+    "Cursor",
+    "Operation",
+    "Reader",
+    "Readers",
+    "Repeat",
+    "Resolve",
+    "Scope",
+    "Store",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The episodes of one call, stored together or not at all.
+
+    Attributes:
+        rows: encoded by `codec.encode_row`.
+        size: their length in bytes.
+        clock: the time that the log gave them, in microseconds, or 0 when the caller gave every time.
+        has_events: whether one of them carries an event id.
+    """
+
+    rows: Sequence[bytes]
+    size: int
+    clock: int
+    has_events: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """How a session ended."""
+
+    agent_id: str
+    session_id: str
+    outcome: str | None
+
+
+Operation = Append | Resolve
+
+
+class Repeat(NamedTuple):
+    """An episode that was in the log already, under the same event id and with the same body."""
+
+    episode_id: int
+    micros: int
+
+
+class Appended(NamedTuple):
+    """What became of appended rows: row i is episode `first_id + i`, unless `repeats` says that it was there before.
+
+    Attributes:
+        clock: the latest time that the log has given, by any process, in microseconds.
+    """
+
+    first_id: int
+    repeats: Mapping[int, Repeat]
+    clock: int
+
+
+class Store(Protocol):
+    """The one writing connection. Calls run in the order in which they were made; each is one transaction."""
+
+    async def append(self, operations: Sequence[Append]) -> Appended:
+        """Store the rows of all operations in one transaction.
+
+        Raises:
+            ConflictError: an event id is taken with another body; nothing is stored.
+            RejectedError: the engine refused a row; nothing is stored.
+            StorageError: the engine failed.
+        """
+
+    async def resolve(self, operation: Resolve) -> bool:
+        """Set how a session ended; tell whether there is such a session."""
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+
+
+class Scope(NamedTuple):
+    """Which episodes a question is about."""
+
+    agent_id: str | None
+    where: Filter | None
+
+
+class Cursor(NamedTuple):
+    """A position in the order of (timestamp, id)."""
+
+    micros: int
+    episode_id: int
+
+
+class Reader(Protocol):
+    """One borrowed connection: questions about the log."""
+
+    @property
+    def mode(self) -> Literal["fts", "like"]:
+        """How words are found: by the full-text index, or by comparing text."""
+
+    async def recent(
+        self, scope: Scope, *, limit: int, latest: int | None = None, before: Cursor | None = None
+    ) -> list[Episode]:
+        """Return the newest episodes, newest first: not after `latest` (microseconds), and before a cursor."""
+
+    async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
+        """Return the oldest episodes after a cursor, oldest first."""
+
+    async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
+        """Return episodes whose id is over `after` and not over `upto`, by id."""
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest episode, 0 in an empty log."""
+
+    async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
+        """Return those of the episodes that are in scope, in the order of `ids`."""
+
+    async def around(
+        self, scope: Scope, center: Episode, *, before: int, after: int
+    ) -> tuple[list[Episode], list[Episode]]:
+        """Return the turns before an episode in scope and those after it, each oldest first."""
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
+        """Return the sessions with an episode in scope, by the newest such episode, newest first."""
+
+    async def agents(self) -> list[AgentSummary]:
+        """Return every agent, the one with most episodes first."""
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many episodes the agent has or, if the filter names a user, the agent has about that user."""
+
+    async def frequencies(self, scope: Scope, words: Sequence[str], *, bound: int) -> list[int]:
+        """Return how many episodes of the agent, and of the filter's user, hold each word, counted up to `bound`."""
+
+    async def postings(self, scope: Scope, words: Sequence[str], *, most: int, bound: int) -> list[list[int]]:
+        """Return for each word the newest episodes in scope that hold it, newest first.
+
+        Args:
+            scope: the agent and the whole filter.
+            words: texts; what is no letter or digit in one separates the parts of a phrase.
+            most: ids for each word.
+            bound: episodes that hold a word and are looked at, the newest first.
+        """
+
+
+class Readers(Protocol):
+    """The pool of reading connections."""
+
+    @property
+    def size(self) -> int:
+        """How many connections there are."""
+
+    @property
+    def idle(self) -> int:
+        """How many of them are free."""
+
+    def borrow(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Reader]:
+        """Lend a connection; with `snapshot` all its answers are of one moment."""
+
+    async def aclose(self) -> None:
+        """Close all connections once they are given back."""

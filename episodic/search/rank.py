@@ -1,0 +1,100 @@
+"""Scores and orders, on the candidates only. Pure."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from episodic.search.plan import Word
+
+__all__ = ["RECENCY_WEIGHT", "Fused", "Scored", "best", "fuse", "idf"]
+
+# Share of the best relevance that the newest episode gains. At 0.1 recency costs about no recall@10 on LoCoMo, at 0.3
+# two to three points.
+RECENCY_WEIGHT = 0.1
+
+# Floor of a word that more than half of the episodes hold: it must not count against them.
+LEAST_IDF = 1e-6
+
+
+class Scored(NamedTuple):
+    """One candidate: its score and the words it holds, the rarest first."""
+
+    episode_id: int
+    score: float
+    matched: tuple[str, ...]
+
+
+class Fused(NamedTuple):
+    """One episode of a fused ranking, with its place in each list, from 1, or None."""
+
+    episode_id: int
+    score: float
+    relevance_rank: int | None
+    recency_rank: int | None
+
+
+def idf(total: int, frequency: int) -> float:
+    """Weigh a word by its rarity: Robertson's ln((N - df + 0.5) / (df + 0.5)), floored.
+
+    Args:
+        total: episodes in scope.
+        frequency: those that hold the word.
+    """
+    frequency = min(frequency, total)
+    return max(math.log((total - frequency + 0.5) / (frequency + 0.5)), LEAST_IDF)
+
+
+def best(words: Sequence[Word], postings: Sequence[Sequence[int]], total: int, limit: int) -> list[Scored]:
+    """Rank candidates by the sum of the idf of the words they hold; ties go to the newer.
+
+    Length and repetition are left out on purpose: on chat turns BM25 finds less (recall@10 0.636 against 0.656).
+
+    Args:
+        words: the words, the rarest first.
+        postings: ids of episodes that hold each.
+        total: episodes in scope.
+        limit: candidates to return.
+    """
+    scores: defaultdict[int, float] = defaultdict(float)
+    for word, ids in zip(words, postings, strict=True):
+        weight = idf(total, word.frequency)
+        for episode_id in ids:
+            scores[episode_id] += weight
+    top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
+    holders = [(word.text, frozenset(ids)) for word, ids in zip(words, postings, strict=True)]
+    return [Scored(number, score, tuple(text for text, held in holders if number in held)) for number, score in top]
+
+
+def fuse(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> list[Fused]:
+    """Fuse relevance with recency: relevance leads, what both agree on comes first.
+
+    The score is relevance as a share of the best, plus `RECENCY_WEIGHT` for the newest down to nothing for the last
+    of `recent`. It decides who is in; of those, the ones in both lists come first.
+
+    Args:
+        relevant: score by episode id, the best first.
+        recent: episode ids, the newest first.
+        limit: episodes to return.
+    """
+    top = max(relevant.values(), default=1.0)
+    relevance_ranks = {number: rank for rank, number in enumerate(relevant, start=1)}
+    recency_ranks = {number: rank for rank, number in enumerate(recent, start=1)}
+    fused = [
+        Fused(
+            number,
+            relevant.get(number, 0.0) / top + RECENCY_WEIGHT * _freshness(recency_ranks.get(number), len(recent)),
+            relevance_ranks.get(number),
+            recency_ranks.get(number),
+        )
+        for number in relevance_ranks | recency_ranks
+    ]
+    chosen = heapq.nlargest(limit, fused, key=lambda item: item.score)
+    return sorted(chosen, key=lambda item: item.relevance_rank is None or item.recency_rank is None)
+
+
+def _freshness(rank: int | None, count: int) -> float:
+    return 0.0 if rank is None else 1 - (rank - 1) / count

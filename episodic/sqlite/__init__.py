@@ -1,0 +1,1 @@
+"""The SQLite engine: every statement, every connection, every error of SQLite."""

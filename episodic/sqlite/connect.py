@@ -1,0 +1,231 @@
+"""Opening a connection: its pragmas, and the one place where SQLite's errors become ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import aiosqlite
+import anyio
+
+from episodic.errors import (
+    BusyError,
+    CorruptError,
+    DiskFullError,
+    NotOurFileError,
+    OpenError,
+    ReadOnlyError,
+    RejectedError,
+    StorageError,
+)
+
+__all__ = [
+    "Place",
+    "configure_writer",
+    "connect_reader",
+    "connect_writer",
+    "has_fts5",
+    "place",
+    "read_sql",
+    "run_script",
+    "statements",
+    "translated",
+]
+
+# `->>` came with 3.38; RETURNING, which hands a batch's ids back in its own statement, with 3.35.
+OLDEST_SQLITE = (3, 38, 0)
+
+PRIVATE = 0o600
+WAL_SWITCH_PAUSE = 0.01
+
+# A cache that holds the upper levels of every B-tree at a million episodes, in KiB (negative, as SQLite wants it).
+WRITER_PRAGMAS = (
+    "PRAGMA cache_size = -65536",
+    "PRAGMA temp_store = MEMORY",
+    # Checkpoints at 40 MB of WAL instead of 4 keep half of the write rate, and the file is cut back to 64 MB after.
+    "PRAGMA wal_autocheckpoint = 10000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+READER_PRAGMAS = (
+    "PRAGMA query_only = ON",
+    "PRAGMA cache_size = -16384",
+    "PRAGMA temp_store = MEMORY",
+    # Two connections that checkpoint at one moment can lose pages before SQLite 3.51.3: only the writer ever does.
+    "PRAGMA wal_autocheckpoint = 0",
+)
+
+
+class Place(NamedTuple):
+    """Where a log lives and how it may be reached.
+
+    Attributes:
+        path: absolute path of the file.
+        read_only: whether nothing may be written.
+        immutable: whether nobody can write, so that SQLite may read without a WAL and without locks.
+    """
+
+    path: Path
+    read_only: bool
+    immutable: bool
+
+
+def place(path: str | os.PathLike[str], *, read_only: bool) -> Place:
+    """Check a path before SQLite sees it.
+
+    Raises:
+        OpenError: when no log can be there: a folder, a missing folder, a missing file that is to be read.
+        ReadOnlyError: when the file or its folder cannot be written and `read_only` is not set.
+    """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        msg = f"SQLite {sqlite3.sqlite_version} is too old, episodic needs {wanted}; use a Python built with a newer one"
+        raise OpenError(msg)
+    name = os.fspath(path)
+    if not name or name == ":memory:" or "\0" in name:
+        msg = f"{name!r} is no path of a file; a log is shared by several connections and needs a file"
+        raise OpenError(msg)
+    target = Path(name).absolute()
+    if target.is_dir():
+        msg = f"{target} is a folder; name a file in it"
+        raise OpenError(msg)
+    if not target.parent.is_dir():
+        msg = f"the folder {target.parent} does not exist; make it first"
+        raise OpenError(msg)
+    if read_only:
+        if not target.exists():
+            msg = f"there is no log at {target}; check the path"
+            raise OpenError(msg)
+        wal = target.with_name(f"{target.name}-wal")
+        return Place(target, read_only=True, immutable=not os.access(target.parent, os.W_OK) and not wal.exists())
+    if not os.access(target if target.exists() else target.parent, os.W_OK) or not os.access(target.parent, os.W_OK):
+        msg = f"{target} cannot be written by this user; change its permissions, or open it with read_only=True"
+        raise ReadOnlyError(msg)
+    return Place(target, read_only=False, immutable=False)
+
+
+async def connect_writer(where: Place, *, busy_timeout: float) -> aiosqlite.Connection:
+    """Open the connection that will write, its pragmas not set yet; a new file is readable by its owner only."""
+    with translated(where.path):
+        if not where.path.exists():
+            os.close(os.open(where.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE))
+    return await _connect(where, "rw", busy_timeout)
+
+
+async def configure_writer(db: aiosqlite.Connection, where: Place, *, busy_timeout: float, full: bool) -> None:
+    """Set the writer's pragmas, once the file is known to be ours.
+
+    Args:
+        db: the connection.
+        where: its file.
+        busy_timeout: seconds to wait for another process that opens the file.
+        full: whether each commit is synced to the disk.
+    """
+    with translated(where.path):
+        await _switch_to_wal(db, where.path, busy_timeout)
+        await db.execute("PRAGMA synchronous = FULL" if full else "PRAGMA synchronous = NORMAL")
+        for pragma in WRITER_PRAGMAS:
+            await db.execute(pragma)
+
+
+async def connect_reader(where: Place, *, busy_timeout: float) -> aiosqlite.Connection:
+    """Open a connection that cannot write and never checkpoints."""
+    db = await _connect(where, "ro", busy_timeout)
+    try:
+        with translated(where.path):
+            for pragma in READER_PRAGMAS:
+                await db.execute(pragma)
+    except BaseException:
+        await db.close()
+        raise
+    return db
+
+
+async def _connect(where: Place, mode: str, busy_timeout: float) -> aiosqlite.Connection:
+    uri = f"file:{quote(str(where.path))}?mode={mode}{'&immutable=1' if where.immutable else ''}"
+    with translated(where.path):
+        try:
+            return await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=busy_timeout)
+        except sqlite3.OperationalError as exc:
+            msg = f"{where.path} cannot be opened: {exc}"
+            raise OpenError(msg) from exc
+
+
+async def _switch_to_wal(db: aiosqlite.Connection, path: Path, busy_timeout: float) -> None:
+    """Switch to WAL; SQLite answers "locked" here without waiting, so that the waiting is ours."""
+    deadline = anyio.current_time() + busy_timeout
+    while True:
+        try:
+            [(mode,)] = await db.execute_fetchall("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or anyio.current_time() >= deadline:
+                raise
+        else:
+            if mode == "wal":
+                return
+            msg = f"{path} cannot use a write-ahead log (its file system answered {mode!r}); use a local disk"
+            raise OpenError(msg)
+        await anyio.sleep(WAL_SWITCH_PAUSE)
+
+
+async def has_fts5(db: aiosqlite.Connection) -> bool:
+    """Tell whether this build of SQLite has FTS5."""
+    return bool(await db.execute_fetchall("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"))
+
+
+def read_sql(name: str) -> str:
+    """Read one of the scripts beside this module."""
+    return files(__package__).joinpath(f"{name}.sql").read_text("utf-8")
+
+
+def statements(script: str) -> Iterator[str]:
+    """Split a script into its statements, which one transaction of ours can then hold."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+_KINDS: dict[int, tuple[type[StorageError], str]] = {
+    sqlite3.SQLITE_BUSY: (BusyError, "another process held the database for too long; nothing was stored"),
+    sqlite3.SQLITE_LOCKED: (BusyError, "the database was locked for too long; nothing was stored"),
+    sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full; nothing was stored: make room, writing goes on by itself"),
+    sqlite3.SQLITE_READONLY: (ReadOnlyError, "the database cannot be written; nothing was stored"),
+    sqlite3.SQLITE_PERM: (ReadOnlyError, "the database cannot be written; nothing was stored"),
+    sqlite3.SQLITE_CORRUPT: (CorruptError, "the database is damaged; restore a backup or recover it"),
+    sqlite3.SQLITE_NOTADB: (NotOurFileError, "the file is no SQLite database; check the path"),
+    sqlite3.SQLITE_CANTOPEN: (OpenError, "the database cannot be opened; check its path and permissions"),
+    sqlite3.SQLITE_CONSTRAINT: (RejectedError, "the database refused a value; nothing was stored"),
+    sqlite3.SQLITE_TOOBIG: (RejectedError, "a text is too large for SQLite; nothing was stored"),
+    sqlite3.SQLITE_MISMATCH: (RejectedError, "the database refused a value; nothing was stored"),
+}
+_UNKNOWN = (StorageError, "the database failed; whether a write that was under way is stored is unknown")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system inside the block into ours, the cause kept."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        kind, advice = _KINDS.get(getattr(exc, "sqlite_errorcode", 0) & 0xFF, _UNKNOWN)
+        msg = f"{path}: {advice} (SQLite: {exc})"
+        raise kind(msg) from exc
+    except OSError as exc:
+        msg = f"{path}: {exc.strerror or exc}"
+        raise OpenError(msg) from exc
+
+
+async def run_script(db: aiosqlite.Connection, script: Iterable[str]) -> None:
+    """Run statements one by one inside whatever transaction is open."""
+    for statement in script:
+        await db.execute(statement)
+
+

@@ -1,0 +1,85 @@
+"""A scope as a WHERE clause: constant fragments and parameters, the same on every path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import orjson
+
+from episodic.codec import to_micros
+from episodic.model import Filter, Scalar
+from episodic.ports import Scope
+from episodic.sqlite.store import metadata_member
+
+__all__ = ["Clause", "conditions", "is_narrowed"]
+
+Clause: TypeAlias = "tuple[str, tuple[int | float | str | None, ...]]"
+
+OUTCOME = """coalesce(e.outcome, (
+    SELECT s.outcome FROM sessions AS s WHERE s.agent_id = e.agent_id AND s.session_id = e.session_id
+)) = ?"""
+
+# `json_each` finds a key as it is; a path would mix dots with nesting. Its `type` keeps true from 1 and 1 from 1.0.
+METADATA = "EXISTS (SELECT 1 FROM json_each(e.metadata) AS m WHERE m.key = ? AND {})"
+
+
+def conditions(scope: Scope, indexed: frozenset[str]) -> Clause:
+    """Build the condition that episode `e` is in a scope.
+
+    Args:
+        scope: the agent and the filter.
+        indexed: metadata keys that have an index.
+
+    Returns:
+        A condition, true when nothing narrows it, and its parameters.
+    """
+    clauses: list[Clause] = [] if scope.agent_id is None else [("e.agent_id = ?", (scope.agent_id,))]
+    if scope.where is not None:
+        clauses += _filter_clauses(scope.where, indexed)
+    condition = " AND ".join(condition for condition, _ in clauses) or "true"
+    return condition, tuple(parameter for _, parameters in clauses for parameter in parameters)
+
+
+def is_narrowed(where: Filter | None) -> bool:
+    """Tell whether a filter asks for more than the user, who is a word of the index like the agent."""
+    return where is not None and where != Filter(user_id=where.user_id)
+
+
+def _filter_clauses(where: Filter, indexed: frozenset[str]) -> Iterator[Clause]:
+    if where.user_id is not None:
+        yield "e.user_id = ?", (where.user_id,)
+    if where.session_id is not None:
+        yield "e.session_id = ?", (where.session_id,)
+    if where.roles is not None:
+        yield "e.role IN (SELECT value FROM json_each(?))", (orjson.dumps(sorted(where.roles)).decode(),)
+    if where.outcome is not None:
+        yield OUTCOME, (where.outcome,)
+    if where.since is not None:
+        yield "e.timestamp >= ?", (to_micros(where.since),)
+    if where.until is not None:
+        yield "e.timestamp < ?", (to_micros(where.until),)
+    if where.archived is not None:
+        yield "e.archived = ?", (int(where.archived),)
+    if where.metadata is not None:
+        yield from _metadata_clauses(where.metadata, indexed)
+
+
+def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: frozenset[str]) -> Iterator[Clause]:
+    for key, value in wanted.items():
+        if key in indexed and isinstance(value, str | int):
+            # Coarser than the exact comparison beside it, since true is 1 here; it only brings in the index.
+            yield f"e.{metadata_member(key)} = ?", (value,)
+        match value:
+            case None:
+                yield METADATA.format("m.type = 'null'"), (key,)
+            case bool():
+                yield METADATA.format("m.type = ?"), (key, "true" if value else "false")
+            case str():
+                yield METADATA.format("m.type = 'text' AND m.value = ?"), (key, value)
+            case int():
+                yield METADATA.format("m.type = 'integer' AND m.value = ?"), (key, value)
+            case float():
+                # The text goes through SQLite's own reading of decimals, as the stored one does.
+                compared = METADATA.format("m.type = 'real' AND m.value = json_extract(?, '$')")
+                yield compared, (key, orjson.dumps(value).decode())

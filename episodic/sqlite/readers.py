@@ -1,0 +1,318 @@
+"""The pool of reading connections and the questions that they answer.
+
+Every answer is one row of one statement: a JSON text that holds the page. Fetching row by row would give up the GIL
+and win it back for each row, which beside a busy event loop takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal, cast
+
+import aiosqlite
+import anyio
+import orjson
+
+from episodic.codec import decode_episode, decode_session, from_micros, to_micros
+from episodic.model import AgentSummary, Episode, Session
+from episodic.ports import Cursor, Scope
+from episodic.settings import Settings
+from episodic.sqlite.connect import Place, connect_reader, translated
+from episodic.sqlite.filters import conditions
+from episodic.sqlite.fts import has_index, match
+
+__all__ = ["SqliteReader", "SqliteReaders"]
+
+# The fields of `model.Episode`, in their order.
+EPISODE = """json_array(
+    e.id, e.agent_id, e.session_id, e.user_id, e.author, e.timestamp, e.role, e.content, e.outcome, json(e.metadata),
+    e.event_id, e.archived
+)"""
+PAGE = f"""
+SELECT json_group_array({EPISODE}) FROM (SELECT * FROM episodes AS e WHERE {{}} {{}} LIMIT ?) AS e
+"""
+# NOT INDEXED leaves the table itself, which is in the order asked for; an index would bring all of an agent's episodes.
+SCAN = f"""
+SELECT json_group_array({EPISODE})
+FROM (SELECT * FROM episodes AS e NOT INDEXED WHERE e.id > ? AND e.id <= ? AND {{}} ORDER BY e.id LIMIT ?) AS e
+"""
+FETCH = f"""
+SELECT json_group_array({EPISODE})
+FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value
+WHERE {{}}
+"""
+NEWEST = "SELECT coalesce(max(id), 0) FROM episodes"
+
+# The sessions of the newest episodes in scope; see schema.sql for why there is no index on `last`.
+SESSIONS = """
+WITH newest AS MATERIALIZED (
+    SELECT agent_id, session_id, max(timestamp) AS latest, count(*) AS seen
+    FROM (SELECT agent_id, session_id, timestamp FROM episodes AS e WHERE {} ORDER BY timestamp DESC LIMIT ?)
+    GROUP BY agent_id, session_id
+)
+SELECT json_array(
+    (SELECT coalesce(sum(seen), 0) FROM newest),
+    json_group_array(json_array(agent_id, session_id, user_id, first, last, episodes, outcome))
+)
+FROM (
+    SELECT s.*
+    FROM newest AS n CROSS JOIN sessions AS s ON s.agent_id = n.agent_id AND s.session_id = n.session_id
+    ORDER BY n.latest DESC, n.session_id
+    LIMIT ?
+)
+"""
+AGENTS = """
+SELECT json_group_array(json_array(agent_id, episodes, sessions, first, last))
+FROM (
+    SELECT agent_id, sum(episodes) AS episodes, count(*) AS sessions, min(first) AS first, max(last) AS last
+    FROM sessions GROUP BY agent_id ORDER BY 2 DESC, agent_id
+)
+"""
+COUNT_AGENT = "SELECT coalesce(sum(episodes), 0) FROM agents WHERE agent_id = ?"
+COUNT_USER = "SELECT count(*) FROM episodes WHERE agent_id = ? AND user_id = ?"
+
+# A session's episodes lie close together, so that the span of their ids keeps a search inside it quick.
+SPAN = "SELECT json_array(min(id), max(id)) FROM episodes WHERE session_id = ?"
+FREQUENCIES = """
+SELECT json_group_array((
+    SELECT count(*)
+    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? LIMIT ?)
+)) FROM json_each(?) AS word
+"""
+# CROSS JOIN keeps the planner from driving the search from an index of the log, which takes a thousand times as long.
+POSTINGS = """
+SELECT json_group_array(json((
+    SELECT json_group_array(id)
+    FROM (
+        SELECT e.id
+        FROM (
+            SELECT rowid FROM episodes_fts
+            WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?
+        ) AS hit
+        CROSS JOIN episodes AS e ON e.id = hit.rowid
+        WHERE {}
+        LIMIT ?
+    )
+))) FROM json_each(?) AS word
+"""
+LIKE_POSTINGS = """
+SELECT json_group_array(json((
+    SELECT json_group_array(id)
+    FROM (
+        SELECT id
+        FROM (SELECT id, author, content FROM episodes AS e WHERE {} ORDER BY timestamp DESC LIMIT ?)
+        WHERE content LIKE word.value ESCAPE '\\' OR author LIKE word.value ESCAPE '\\'
+        ORDER BY id DESC
+        LIMIT ?
+    )
+))) FROM json_each(?) AS word
+"""
+
+# A session is about 20 turns; the first look covers the usual interleaving, and each further one far more.
+FIRST_WINDOW = 1_000
+WINDOW_GROWTH = 10
+
+SMALLEST_ID, LARGEST_ID = 1, 2**63 - 1
+
+
+class SqliteReader:
+    """A `ports.Reader` over one connection."""
+
+    def __init__(self, db: aiosqlite.Connection, where: Place, indexed: frozenset[str], *, fts: bool) -> None:
+        """Wrap a connection.
+
+        Args:
+            db: the connection.
+            where: its file, for messages.
+            indexed: metadata keys that have an index.
+            fts: whether words are looked up in the full-text index.
+        """
+        self.db = db
+        self._where = where
+        self._indexed = indexed
+        self._fts = fts
+
+    @property
+    def mode(self) -> Literal["fts", "like"]:
+        """How words are found."""
+        return "fts" if self._fts else "like"
+
+    async def recent(
+        self, scope: Scope, *, limit: int, latest: int | None = None, before: Cursor | None = None
+    ) -> list[Episode]:
+        """Return the newest episodes; see `ports.Reader.recent`."""
+        condition, parameters = conditions(scope, self._indexed)
+        if latest is not None:
+            condition, parameters = f"{condition} AND e.timestamp <= ?", (*parameters, latest)
+        if before is not None:
+            condition, parameters = f"{condition} AND (e.timestamp, e.id) < (?, ?)", (*parameters, *before)
+        order = "ORDER BY e.timestamp DESC, e.id DESC"
+        return await self._episodes(PAGE.format(condition, order), (*parameters, limit))
+
+    async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
+        """Return the oldest episodes after a cursor; see `ports.Reader.replay`."""
+        condition, parameters = conditions(scope, self._indexed)
+        if after is not None:
+            condition, parameters = f"{condition} AND (e.timestamp, e.id) > (?, ?)", (*parameters, *after)
+        return await self._episodes(PAGE.format(condition, "ORDER BY e.timestamp, e.id"), (*parameters, limit))
+
+    async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
+        """Return episodes by id; see `ports.Reader.scan`."""
+        condition, parameters = conditions(scope, self._indexed)
+        return await self._episodes(SCAN.format(condition), (after, upto, *parameters, limit))
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest episode, 0 in an empty log."""
+        return cast("int", await self._answer(NEWEST, ()))
+
+    async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
+        """Return those of the episodes that are in scope, in the order of `ids`."""
+        condition, parameters = conditions(scope, self._indexed)
+        return await self._episodes(FETCH.format(condition), (_array(ids), *parameters))
+
+    async def around(
+        self, scope: Scope, center: Episode, *, before: int, after: int
+    ) -> tuple[list[Episode], list[Episode]]:
+        """Return the turns before and after an episode; see `ports.Reader.around`."""
+        cursor = Cursor(to_micros(center.timestamp), center.id)
+        earlier = await self.recent(scope, limit=before, before=cursor)
+        later = await self.replay(scope, limit=after, after=cursor)
+        return earlier[::-1], later
+
+    async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
+        """Return the sessions with an episode in scope; see `ports.Reader.sessions`."""
+        condition, parameters = conditions(scope, self._indexed)
+        window = max(FIRST_WINDOW, limit)
+        while True:
+            answer = await self._answer(SESSIONS.format(condition), (*parameters, window, limit))
+            seen, rows = cast("tuple[int, list[list[object]]]", answer)
+            if seen < window or len(rows) >= limit:
+                return [decode_session(row) for row in rows]
+            window *= WINDOW_GROWTH
+
+    async def agents(self) -> list[AgentSummary]:
+        """Return every agent, the one with most episodes first."""
+        rows = cast("list[tuple[str, int, int, int, int]]", await self._answer(AGENTS, ()))
+        return [AgentSummary(*row[:3], from_micros(row[3]), from_micros(row[4])) for row in rows]
+
+    async def count(self, scope: Scope) -> int:
+        """Return how many episodes the agent has, or has about the filter's user."""
+        if scope.where is None or scope.where.user_id is None:
+            return cast("int", await self._answer(COUNT_AGENT, (scope.agent_id,)))
+        return cast("int", await self._answer(COUNT_USER, (scope.agent_id, scope.where.user_id)))
+
+    async def frequencies(self, scope: Scope, words: Sequence[str], *, bound: int) -> list[int]:
+        """Return how many episodes hold each word; see `ports.Reader.frequencies`."""
+        if not self._fts:
+            return [len(ids) for ids in await self.postings(scope, words, most=bound, bound=bound)]
+        matches = _array([match(scope, word) for word in words])
+        return cast("list[int]", await self._answer(FREQUENCIES, (*await self._span(scope), bound, matches)))
+
+    async def postings(self, scope: Scope, words: Sequence[str], *, most: int, bound: int) -> list[list[int]]:
+        """Return for each word the newest episodes in scope that hold it; see `ports.Reader.postings`."""
+        condition, parameters = conditions(scope, self._indexed)
+        if self._fts:
+            matches = _array([match(scope, word) for word in words])
+            given = (*await self._span(scope), bound, *parameters, most, matches)
+            return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
+        patterns = _array([_like_pattern(word) for word in words])
+        given = (*parameters, bound, most, patterns)
+        return cast("list[list[int]]", await self._answer(LIKE_POSTINGS.format(condition), given))
+
+    async def _span(self, scope: Scope) -> tuple[int, int]:
+        if scope.where is None or scope.where.session_id is None:
+            return SMALLEST_ID, LARGEST_ID
+        low, high = cast("tuple[int | None, int | None]", await self._answer(SPAN, (scope.where.session_id,)))
+        return low or SMALLEST_ID, high or SMALLEST_ID
+
+    async def _episodes(self, sql: str, parameters: Sequence[object]) -> list[Episode]:
+        return [decode_episode(row) for row in cast("list[list[object]]", await self._answer(sql, parameters))]
+
+    async def _answer(self, sql: str, parameters: Sequence[object]) -> object:
+        with translated(self._where.path):
+            [(answer,)] = await self.db.execute_fetchall(sql, parameters)
+        return orjson.loads(answer) if isinstance(answer, str) else answer
+
+
+class SqliteReaders:
+    """A `ports.Readers`: a fixed number of connections, lent one at a time."""
+
+    def __init__(self, idle: list[SqliteReader], where: Place) -> None:
+        """Take the connections, all free."""
+        self._all = tuple(idle)
+        self._idle = idle
+        self._where = where
+        # Without fast_acquire each borrow would wait for a turn of the event loop, which a burst of writes makes long.
+        self._free = anyio.Semaphore(len(idle), fast_acquire=True)
+
+    @classmethod
+    async def open(cls, where: Place, settings: Settings) -> SqliteReaders:
+        """Open all connections."""
+        opened: list[SqliteReader] = []
+        try:
+            for _ in range(settings.readers):
+                db = await connect_reader(where, busy_timeout=settings.busy_timeout)
+                indexed = frozenset(settings.indexed_metadata)
+                opened.append(SqliteReader(db, where, indexed, fts=await has_index(db)))
+        except BaseException:
+            for reader in opened:
+                await reader.db.close()
+            raise
+        return cls(opened, where)
+
+    @property
+    def mode(self) -> Literal["fts", "like"]:
+        """How words are found."""
+        return self._all[0].mode
+
+    @property
+    def size(self) -> int:
+        """How many connections there are."""
+        return len(self._all)
+
+    @property
+    def idle(self) -> int:
+        """How many of them are free."""
+        return len(self._idle)
+
+    @asynccontextmanager
+    async def borrow(self, *, snapshot: bool = False) -> AsyncIterator[SqliteReader]:
+        """Lend a connection; with `snapshot` all its answers are of one moment."""
+        async with self._free:
+            reader = self._idle.pop()
+            try:
+                if snapshot:
+                    async with self._one_moment(reader):
+                        yield reader
+                else:
+                    yield reader
+            finally:
+                self._idle.append(reader)
+
+    async def aclose(self) -> None:
+        """Close all connections once they are given back."""
+        for _ in self._all:
+            await self._free.acquire()
+        for reader in self._all:
+            await reader.db.close()
+
+    @asynccontextmanager
+    async def _one_moment(self, reader: SqliteReader) -> AsyncIterator[None]:
+        with translated(self._where.path):
+            await reader.db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            # The connection's thread runs it before whatever the next borrower asks, even if this task is cancelled.
+            await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
+
+
+def _array(values: Sequence[object]) -> str:
+    return orjson.dumps(values).decode()
+
+
+def _like_pattern(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"

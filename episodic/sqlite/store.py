@@ -1,0 +1,166 @@
+"""The writing connection: opens and heals the file, and stores batches, each in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aiosqlite
+import orjson
+
+from episodic.errors import ConflictError, RejectedError
+from episodic.ports import Append, Appended, Repeat, Resolve
+from episodic.settings import Settings
+from episodic.sqlite.connect import (
+    Place,
+    configure_writer,
+    connect_writer,
+    has_fts5,
+    read_sql,
+    run_script,
+    statements,
+    translated,
+)
+from episodic.sqlite.fts import prepare_index
+from episodic.sqlite.migrate import identify, migrate
+
+__all__ = ["SqliteStore", "metadata_member"]
+
+# The row that comes back is computed after the trigger has run, in the same transaction: the next id, the clock, and
+# the rows that stood in the log before.
+APPEND = """
+INSERT INTO batch (doc, n, clock, has_events) VALUES (?, ?, ?, ?)
+RETURNING
+    (SELECT next_id FROM log_state),
+    (SELECT clock FROM log_state),
+    CASE WHEN has_events THEN (
+        SELECT json_group_array(json_array(line.key, e.id, e.timestamp))
+        FROM json_each(doc) AS line
+        CROSS JOIN episodes AS e ON e.agent_id = line.value ->> 0 AND e.event_id = line.value ->> 9
+        WHERE e.id <> (SELECT next_id FROM log_state) - n + line.key
+    ) END
+"""
+CONFLICT_MARK = "episodic: event conflict"
+HOLDER = """
+SELECT id, timestamp, session_id, user_id, author, role, content, outcome, metadata
+FROM episodes WHERE agent_id = ? AND event_id = ?
+"""
+RESOLVE = "UPDATE sessions SET outcome = ? WHERE agent_id = ? AND session_id = ? RETURNING 1"
+
+# SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
+MOST_BYTES = 900_000_000
+
+
+class SqliteStore:
+    """A `ports.Store` over one SQLite file.
+
+    Attributes:
+        mode: "fts" when SQLite has FTS5, "like" otherwise.
+        reindexed: episodes that the search index lacked at open and was given.
+    """
+
+    def __init__(self, db: aiosqlite.Connection, where: Place, *, fts: bool) -> None:
+        """Wrap a connection that `open` has prepared."""
+        self._db = db
+        self._where = where
+        self.fts = fts
+        self.reindexed = 0
+
+    @classmethod
+    async def open(cls, where: Place, settings: Settings) -> SqliteStore:
+        """Open the file, make or migrate its schema, and heal its index.
+
+        Raises:
+            OpenError: when it cannot be a log of ours.
+        """
+        db = await connect_writer(where, busy_timeout=settings.busy_timeout)
+        try:
+            with translated(where.path):
+                await identify(db, where.path)
+                await configure_writer(
+                    db, where, busy_timeout=settings.busy_timeout, full=settings.durability == "full"
+                )
+                await migrate(db, where.path)
+                store = cls(db, where, fts=await has_fts5(db))
+                await store._prepare(settings)
+        except BaseException:
+            await db.close()
+            raise
+        return store
+
+    async def append(self, operations: Sequence[Append]) -> Appended:
+        """Store the rows of all operations in one transaction; see `ports.Store.append`."""
+        rows = [row for operation in operations for row in operation.rows]
+        size = sum(operation.size for operation in operations)
+        if size > MOST_BYTES:
+            msg = f"one call holds {size} bytes, at most {MOST_BYTES} fit; nothing was stored: split it"
+            raise RejectedError(msg)
+        has_events = any(operation.has_events for operation in operations)
+        clock = max(operation.clock for operation in operations)
+        doc = b"[%b]" % b",".join(rows)
+        try:
+            with translated(self._where.path):
+                answer = await self._db.execute_fetchall(APPEND, (doc.decode(), len(rows), clock, has_events))
+        except RejectedError as exc:
+            if has_events and CONFLICT_MARK in str(exc):
+                raise await self._conflict(rows) from None
+            raise
+        [(next_id, clock, repeats)] = answer
+        return Appended(next_id - len(rows), _repeats(repeats), clock)
+
+    async def resolve(self, operation: Resolve) -> bool:
+        """Set how a session ended; tell whether there is such a session."""
+        with translated(self._where.path):
+            parameters = (operation.outcome, operation.agent_id, operation.session_id)
+            return bool(await self._db.execute_fetchall(RESOLVE, parameters))
+
+    async def clock(self) -> int:
+        """Return the latest time that the log has given, in microseconds."""
+        with translated(self._where.path):
+            [(clock,)] = await self._db.execute_fetchall("SELECT clock FROM log_state")
+        return int(clock)
+
+    async def aclose(self) -> None:
+        """Close the connection; the last one to close folds the WAL into the file."""
+        await self._db.close()
+
+    async def _prepare(self, settings: Settings) -> None:
+        if self.fts:
+            self.reindexed = await prepare_index(self._db, self._where.path)
+        for key in settings.indexed_metadata:
+            await self._db.execute(_metadata_index(key))
+        await run_script(self._db, statements(read_sql("append")))
+        await run_script(self._db, statements(read_sql("index_append" if self.fts else "no_index_append")))
+
+    async def _conflict(self, rows: Sequence[bytes]) -> ConflictError:
+        """Find the row of a refused batch whose event id has another body, in the log or else in an earlier row."""
+        bodies: dict[tuple[str, str], list[object]] = {}
+        for row in map(orjson.loads, rows):
+            agent_id, event_id, was_given = row[0], row[9], row[10]
+            if event_id is None:
+                continue
+            body = [row[4] if was_given else None, *row[1:4], *row[5:9]]
+            with translated(self._where.path):
+                held = list(await self._db.execute_fetchall(HOLDER, (agent_id, event_id)))
+            if held and [held[0][1] if was_given else None, *held[0][2:]] != body:
+                return ConflictError(agent_id, event_id, held[0][0])
+            if bodies.setdefault((agent_id, event_id), body) != body:
+                return ConflictError(agent_id, event_id, None)
+        msg = "an event id was taken with another body, and freed since; nothing was stored: try again"
+        raise RejectedError(msg)
+
+
+def metadata_member(key: str) -> str:
+    """Return the SQL expression of an indexed metadata key; `Settings` has checked that it holds no quote."""
+    return f"metadata ->> '$.\"{key}\"'"
+
+
+def _metadata_index(key: str) -> str:
+    member = metadata_member(key)
+    return (
+        f'CREATE INDEX IF NOT EXISTS "episodes_by_metadata_{key}" '
+        f"ON episodes (agent_id, {member}, timestamp) WHERE {member} IS NOT NULL"
+    )
+
+
+def _repeats(answer: str | None) -> dict[int, Repeat]:
+    return {} if answer is None else {line: Repeat(number, micros) for line, number, micros in orjson.loads(answer)}

@@ -1,0 +1,347 @@
+"""The one write path: a bounded queue, group commit, acknowledgement, back-pressure. Knows the port, no SQL.
+
+Whatever waits when the store is free becomes one batch and one transaction. Two batches are in flight: while one is
+being committed the next already waits in the store, so that the store never waits for the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import cast
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from episodic.errors import ClosedError, ConflictError, EpisodicError, QueueFullError, RejectedError, StorageError
+from episodic.ports import Append, Appended, Operation, Repeat, Resolve, Store
+from episodic.settings import Settings
+
+__all__ = ["Writer", "next_batch"]
+
+IN_FLIGHT = 2
+
+# Waiters wake in slices with a turn of the event loop between, so that a reader's answer need not wait for all of them.
+SLICE = 64
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """One call in the queue; its future ends with what the store answered."""
+
+    operation: Operation
+    rows: int
+    size: int
+    answer: asyncio.Future[Appended | bool]
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """A call that waits for room; once `granted`, the room is taken on its behalf."""
+
+    rows: int
+    size: int
+    turn: asyncio.Future[None]
+    granted: bool = False
+
+
+def next_batch(sizes: Iterable[int | None], most: int) -> int:
+    """Say how many calls from the front of the queue go into the next transaction.
+
+    Args:
+        sizes: rows of each call in order; None for one that needs a transaction of its own.
+        most: rows that a transaction should not exceed.
+
+    Returns:
+        At least 1 if there is a call: the longest run of appends within `most` rows, or a single call over it.
+    """
+    count = total = 0
+    for rows in sizes:
+        if rows is None:
+            return count or 1
+        total += rows
+        if count and total > most:
+            return count
+        count += 1
+    return count
+
+
+class Writer:
+    """Takes calls from any number of tasks and stores them in order.
+
+    Attributes:
+        recorded: rows acknowledged.
+        batches: transactions committed.
+        rejected: calls that the store refused.
+        largest_batch: most rows in one transaction.
+        queued_rows: rows that wait or are being committed.
+        queued_bytes: their size.
+        in_flight: batches being committed.
+    """
+
+    def __init__(self, store: Store, settings: Settings, clock: int) -> None:
+        """Make a writer; nothing is written until `run` runs.
+
+        Args:
+            store: where to.
+            settings: bounds of the queue and of a batch.
+            clock: the latest time that the log gave before, in microseconds.
+        """
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._queue: deque[_Entry] = deque()
+        self._waiting: deque[_Waiter] = deque()
+        self._work = anyio.Event()
+        self._committed = anyio.Event()
+        self._slots = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
+        self._closing = False
+        self.recorded = 0
+        self.batches = 0
+        self.rejected = 0
+        self.largest_batch = 0
+        self.queued_rows = 0
+        self.queued_bytes = 0
+        self.in_flight = 0
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for room."""
+        return len(self._waiting)
+
+    @property
+    def committed(self) -> anyio.Event:
+        """An event that the next commit sets."""
+        return self._committed
+
+    def now(self) -> int:
+        """Return the time in microseconds since 1970; it never runs backwards, whatever the machine's clock does."""
+        self._clock = max(self._clock, time.time_ns() // 1000)
+        return self._clock
+
+    async def append(self, operation: Append) -> Appended:
+        """Queue the rows of one call and wait until they are committed.
+
+        Raises:
+            QueueFullError: no room within `Settings.submit_timeout`.
+            ClosedError: the log is closing.
+            ConflictError: an event id is taken.
+            StorageError: the store failed.
+        """
+        return cast("Appended", await self._submit(operation, len(operation.rows), operation.size))
+
+    async def resolve(self, operation: Resolve) -> bool:
+        """Queue how a session ended, behind all that was queued before; tell whether there is such a session."""
+        return cast("bool", await self._submit(operation, 1, 0))
+
+    async def run(self) -> None:
+        """Write until `close` was called and the queue is empty."""
+        try:
+            async with anyio.create_task_group() as group:
+                while await self._has_work():
+                    await self._slots.acquire()
+                    batch = self._take()
+                    self.in_flight += 1
+                    match batch:
+                        case [_Entry(operation=Resolve() as operation) as entry]:
+                            await self._resolve(entry, operation)
+                        case _:
+                            group.start_soon(self._commit, batch)
+        finally:
+            self.close()
+            self._release(self._queue)
+            self._fail(self._queue, _closed())
+            self._queue.clear()
+
+    def close(self) -> None:
+        """Take no more calls; what is queued is still written, and who waits for room gets ClosedError."""
+        self._closing = True
+        self._work.set()
+        for waiter in self._waiting:
+            if not waiter.turn.done():
+                waiter.turn.set_exception(_closed())
+        self._waiting.clear()
+
+    async def _submit(self, operation: Operation, rows: int, size: int) -> Appended | bool:
+        if not self._closing and (self._waiting or not self._has_room(rows, size)):
+            await self._wait_for_room(rows, size)
+        else:
+            self._reserve(rows, size)
+        if self._closing:
+            self._reserve(-rows, -size)
+            raise _closed()
+        entry = _Entry(operation, rows, size, asyncio.get_running_loop().create_future())
+        self._queue.append(entry)
+        self._work.set()
+        return await entry.answer
+
+    def _has_room(self, rows: int, size: int) -> bool:
+        """A call that is larger than the whole queue has room once the queue is empty."""
+        if not self.queued_rows:
+            return True
+        fits = self.queued_rows + rows <= self._settings.queue_rows
+        return fits and self.queued_bytes + size <= self._settings.queue_bytes
+
+    def _reserve(self, rows: int, size: int) -> None:
+        self.queued_rows += rows
+        self.queued_bytes += size
+
+    async def _wait_for_room(self, rows: int, size: int) -> None:
+        """Wait in line; the room is handed over by whoever frees it, so that nobody overtakes."""
+        waiter = _Waiter(rows, size, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiter)
+        try:
+            with anyio.move_on_after(self._settings.submit_timeout):
+                await waiter.turn
+        except BaseException:
+            if waiter.granted:
+                self._reserve(-rows, -size)
+                self._grant()
+            raise
+        finally:
+            if not waiter.granted and waiter in self._waiting:
+                self._waiting.remove(waiter)
+                self._grant()
+        if not waiter.granted:
+            settings = self._settings
+            msg = (
+                f"the write queue was full for {settings.submit_timeout:g} s ({self.queued_rows} of "
+                f"{settings.queue_rows} rows, {self.queued_bytes} of {settings.queue_bytes} bytes); nothing of this "
+                "call is stored: slow down, or raise Settings.queue_rows or submit_timeout"
+            )
+            raise QueueFullError(msg)
+
+    def _grant(self) -> None:
+        while self._waiting and self._has_room(self._waiting[0].rows, self._waiting[0].size):
+            waiter = self._waiting.popleft()
+            if not waiter.turn.done():
+                waiter.granted = True
+                self._reserve(waiter.rows, waiter.size)
+                waiter.turn.set_result(None)
+
+    async def _has_work(self) -> bool:
+        while not self._queue:
+            if self._closing:
+                return False
+            self._work = anyio.Event()
+            await self._work.wait()
+        if self._settings.linger and not self._closing and self.queued_rows < self._settings.batch_rows:
+            await anyio.sleep(self._settings.linger)
+        return True
+
+    def _take(self) -> list[_Entry]:
+        sizes = (entry.rows if isinstance(entry.operation, Append) else None for entry in self._queue)
+        return [self._queue.popleft() for _ in range(next_batch(sizes, self._settings.batch_rows))]
+
+    async def _commit(self, batch: Sequence[_Entry]) -> None:
+        try:
+            await self._append(batch)
+        except BaseException:
+            self._fail(batch, _torn_down())
+            raise
+        finally:
+            self._release(batch)
+            self.in_flight -= 1
+            self._slots.release()
+
+    async def _append(self, batch: Sequence[_Entry]) -> None:
+        """Store a batch; when the store refuses it, halve it until the call that is at fault stands alone."""
+        try:
+            operations = [entry.operation for entry in batch if isinstance(entry.operation, Append)]
+            appended = await self._store.append(operations)
+        except (ConflictError, RejectedError) as exc:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                await self._append(batch[:middle])
+                await self._append(batch[middle:])
+            else:
+                self.rejected += 1
+                self._fail(batch, exc)
+        except EpisodicError as exc:
+            self._fail(batch, exc)
+        else:
+            self._count(sum(entry.rows for entry in batch))
+            self._clock = max(self._clock, appended.clock)
+            await self._acknowledge(batch, appended)
+
+    async def _resolve(self, entry: _Entry, operation: Resolve) -> None:
+        """Store how a session ended once everything before it is committed."""
+        try:
+            for _ in range(IN_FLIGHT - 1):
+                await self._slots.acquire()
+            found = await self._store.resolve(operation)
+        except EpisodicError as exc:
+            self._fail([entry], exc)
+        except BaseException:
+            self._fail([entry], _torn_down())
+            raise
+        else:
+            self._count(0)
+            if not entry.answer.done():
+                entry.answer.set_result(found)
+        finally:
+            self._release([entry])
+            self.in_flight -= 1
+            for _ in range(IN_FLIGHT):
+                self._slots.release()
+
+    def _count(self, rows: int) -> None:
+        self.recorded += rows
+        self.batches += 1
+        self.largest_batch = max(self.largest_batch, rows)
+        self._committed.set()
+        self._committed = anyio.Event()
+
+    async def _acknowledge(self, batch: Sequence[_Entry], appended: Appended) -> None:
+        offsets = accumulate((entry.rows for entry in batch), initial=0)
+        entries = zip(batch, offsets, strict=False)
+        try:
+            for number, (entry, offset) in enumerate(entries, start=1):
+                _tell(entry, appended, offset)
+                if number % SLICE == 0:
+                    await checkpoint()
+        finally:
+            # A cancelled writer still tells everyone that the batch is committed.
+            for entry, offset in entries:
+                _tell(entry, appended, offset)
+
+    def _fail(self, entries: Iterable[_Entry], error: EpisodicError) -> None:
+        """Give each waiter an error of its own, since a raised exception collects the traceback of who raises it."""
+        for entry in entries:
+            if not entry.answer.done():
+                own = error if isinstance(error, ConflictError) else type(error)(*error.args)
+                own.__cause__ = error.__cause__
+                entry.answer.set_exception(own)
+
+    def _release(self, entries: Iterable[_Entry]) -> None:
+        for entry in entries:
+            self._reserve(-entry.rows, -entry.size)
+        self._grant()
+
+
+def _tell(entry: _Entry, appended: Appended, offset: int) -> None:
+    if not entry.answer.done():
+        entry.answer.set_result(_part(appended, offset, entry.rows))
+
+
+def _part(appended: Appended, offset: int, rows: int) -> Appended:
+    """Cut one call's answer out of its batch's."""
+    repeats: Mapping[int, Repeat] = appended.repeats
+    if repeats:
+        repeats = {line - offset: repeat for line, repeat in repeats.items() if offset <= line < offset + rows}
+    return Appended(appended.first_id + offset, repeats, appended.clock)
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the log is closed; open it again, and record what this call did not")
+
+
+def _torn_down() -> StorageError:
+    return StorageError(
+        "the log was torn down while this call was being stored; whether it is stored is unknown: "
+        "retry it with the same event_id"
+    )
