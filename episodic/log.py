@@ -30,7 +30,7 @@ from episodic.model import (
     check_comparable,
     is_outcome,
 )
-from episodic.ports import Append, Appended, Readers, Resolve
+from episodic.ports import Append, Readers, Resolve
 from episodic.reading import Reading
 from episodic.settings import Settings
 from episodic.sqlite.engine import Engine, open_engine
@@ -57,6 +57,7 @@ class EpisodicLog(Reading):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
         self._closing = anyio.Event()
+        self._is_closing = False
 
     @classmethod
     def open(
@@ -117,7 +118,7 @@ class EpisodicLog(Reading):
         if self._keeper is None:
             return
         self._check_place()
-        self._closing.set()
+        self._stop()
         if self._writer is not None:
             self._writer.close()
         await asyncio.shield(self._keeper)
@@ -163,8 +164,13 @@ class EpisodicLog(Reading):
             timestamp=timestamp,
             event_id=event_id,
         )
-        [episode] = await self._append([draft])
-        return episode
+        writer = self._writing()
+        now = writer.now()
+        row, micros, encoded = _encoded(draft, now)
+        appended = await writer.append(Append((row,), len(row), _clock(draft, now), event_id is not None))
+        if appended.repeats:
+            return episode_of(draft, *appended.repeats[0], encoded)
+        return episode_of(draft, appended.first_id, micros, encoded)
 
     async def record_many(self, drafts: Iterable[Draft]) -> list[Episode]:
         """Record several episodes in one transaction: all or none, in order.
@@ -187,7 +193,23 @@ class EpisodicLog(Reading):
             if not isinstance(draft, Draft):
                 msg = f"draft {place + 1} of {len(checked)} is a {type(draft).__name__}, not a Draft"
                 raise DraftError(msg)
-        return await self._append(checked) if checked else []
+        if not checked:
+            return []
+        writer = self._writing()
+        now = writer.now()
+        rows = [_encoded(draft, now) for draft in checked]
+        appended = await writer.append(
+            Append(
+                [row for row, _, _ in rows],
+                sum(len(row) for row, _, _ in rows),
+                max(_clock(draft, now) for draft in checked),
+                any(draft.event_id is not None for draft in checked),
+            )
+        )
+        return [
+            episode_of(draft, *appended.repeats.get(line, (appended.first_id + line, micros)), encoded)
+            for line, (draft, (_, micros, encoded)) in enumerate(zip(checked, rows, strict=True))
+        ]
 
     async def resolve(self, agent_id: str, session_id: str, outcome: str | None) -> None:
         """Record how a session ended, known only later; None takes it back.
@@ -244,20 +266,12 @@ class EpisodicLog(Reading):
             warnings.warn(f"{self!r} was never closed; use `async with`", ResourceWarning, stacklevel=1)
             raise
         finally:
-            self._closing.set()
+            self._stop()
             await engine.aclose()
 
-    async def _append(self, drafts: list[Draft]) -> list[Episode]:
-        writer = self._writing()
-        encoded = [draft_metadata(draft) for draft in drafts]
-        now = writer.now()
-        times = [now if draft.timestamp is None else to_micros(draft.timestamp) for draft in drafts]
-        rows = [encode_row(*row) for row in zip(drafts, times, encoded, strict=True)]
-        clock = now if any(draft.timestamp is None for draft in drafts) else 0
-        has_events = any(draft.event_id is not None for draft in drafts)
-        appended = await writer.append(Append(rows, sum(map(len, rows)), clock, has_events))
-        places = _places(appended, times)
-        return [episode_of(draft, *place, raw) for draft, place, raw in zip(drafts, places, encoded, strict=True)]
+    def _stop(self) -> None:
+        self._is_closing = True
+        self._closing.set()
 
     def _news(self) -> anyio.Event:
         return self._closing if self._writer is None else self._writer.committed
@@ -267,7 +281,7 @@ class EpisodicLog(Reading):
             msg = f"{self._path}: the log is not open; use `async with EpisodicLog.open(path) as log`"
             raise ClosedError(msg)
         self._check_place()
-        if self._closing.is_set():
+        if self._is_closing:
             msg = f"{self._engine.path}: the log is closed; open it again"
             raise ClosedError(msg)
         return self._engine
@@ -292,7 +306,13 @@ class EpisodicLog(Reading):
             raise WrongLoopError(msg)
 
 
-def _places(appended: Appended, times: list[int]) -> Iterable[tuple[int, int]]:
-    """Say which id and time each row has: its own, or those of the first time its event id came."""
-    for line, micros in enumerate(times):
-        yield appended.repeats.get(line) or (appended.first_id + line, micros)
+def _encoded(draft: Draft, now: int) -> tuple[bytes, int, bytes]:
+    """Encode a draft: the row, its time in microseconds, and its metadata."""
+    encoded = draft_metadata(draft)
+    micros = now if draft.timestamp is None else to_micros(draft.timestamp)
+    return encode_row(draft, micros, encoded), micros, encoded
+
+
+def _clock(draft: Draft, now: int) -> int:
+    """Return the time that the log gave a draft, 0 when its caller gave one."""
+    return now if draft.timestamp is None else 0

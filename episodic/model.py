@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from episodic.errors import DraftError, FilterError
@@ -73,27 +73,46 @@ class Draft:
 
     def __post_init__(self) -> None:
         """Check what can be checked without encoding."""
-        _check_text("agent_id", self.agent_id)
-        _check_text("session_id", self.session_id)
-        _check_text("content", self.content)
-        if not isinstance(self.role, str) or self.role not in ROLES:
+        if not self._is_plain():
+            for name in ("agent_id", "session_id", "role", "content"):
+                _check_text(name, getattr(self, name))
+            for name in ("user_id", "author", "event_id"):
+                if getattr(self, name) is not None:
+                    _check_text(name, getattr(self, name))
+        if self.role not in ROLES:
             msg = f"role must be one of {_listed(ROLES)}, not {_shown(self.role)}"
             raise DraftError(msg)
-        if self.user_id is not None:
-            _check_text("user_id", self.user_id)
-        if self.author is not None:
-            _check_text("author", self.author)
-        if self.event_id is not None:
-            _check_text("event_id", self.event_id)
         if self.outcome is not None and not is_outcome(self.outcome):
             msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {_shown(self.outcome)}"
             raise DraftError(msg)
         if self.timestamp is not None and not _is_aware(self.timestamp):
             msg = f"timestamp must be a datetime with a time zone, not {_shown(self.timestamp)}"
             raise DraftError(msg)
-        if self.metadata is not None and not isinstance(self.metadata, Mapping):
+        if self.timestamp is not None and not _has_utc_date(self.timestamp):
+            msg = f"timestamp must lie within the years 1 to 9999 in UTC, not {_shown(self.timestamp)}"
+            raise DraftError(msg)
+        if self.metadata is not None and type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             msg = f"metadata must be a mapping, not {type(self.metadata).__name__}"
             raise DraftError(msg)
+
+    def _is_plain(self) -> bool:
+        """Tell at little cost that all texts are texts without flaws; most are, and only the others get a closer look."""
+        user_id, author, event_id = self.user_id, self.author, self.event_id
+        try:
+            joined = "".join(
+                (
+                    self.agent_id,
+                    self.session_id,
+                    self.role,
+                    self.content,
+                    "" if user_id is None else user_id,
+                    "" if author is None else author,
+                    "" if event_id is None else event_id,
+                )
+            )
+        except TypeError:
+            return False
+        return joined.isascii() and "\0" not in joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,10 +373,22 @@ def _is_aware(value: object) -> bool:
     return isinstance(value, datetime) and value.utcoffset() is not None
 
 
+def _has_utc_date(instant: datetime) -> bool:
+    """Tell whether an instant comes back from the log: at either end of the calendar its date in UTC may not exist."""
+    try:
+        instant.astimezone(UTC)
+    except OverflowError:
+        return False
+    return True
+
+
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
 
 
 def _shown(value: object) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return f"a {type(value).__name__} too long to show"
     return shown if len(shown) <= 80 else f"{shown[:77]}..."  # noqa: PLR2004

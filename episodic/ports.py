@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from episodic.model import AgentSummary, Episode, Filter, Session
@@ -16,7 +15,6 @@ __all__ = [
     "Append",
     "Appended",
     "Cursor",
-    "Operation",
     "Reader",
     "Readers",
     "Repeat",
@@ -26,8 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """The episodes of one call, stored together or not at all.
 
     Attributes:
@@ -43,16 +40,12 @@ class Append:
     has_events: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Resolve:
+class Resolve(NamedTuple):
     """How a session ended."""
 
     agent_id: str
     session_id: str
     outcome: str | None
-
-
-Operation = Append | Resolve
 
 
 class Repeat(NamedTuple):
@@ -138,6 +131,18 @@ class Reader(Protocol):
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope, by the newest such episode, newest first."""
+
+    async def resolved(
+        self, scope: Scope, *, limit: int, upto: int, after: tuple[str, str] | None = None
+    ) -> list[Session]:
+        """Return the sessions whose outcome is known, by agent id and session id, after a pair of these.
+
+        Args:
+            scope: sessions with an episode in it only.
+            limit: sessions at most.
+            upto: that episode's id is not over this one.
+            after: agent id and session id to go on behind.
+        """
 
     async def agents(self) -> list[AgentSummary]:
         """Return every agent, the one with most episodes first."""

@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from episodic.errors import ClosedError, ConflictError, EpisodicError, QueueFullError, RejectedError, StorageError
-from episodic.ports import Append, Appended, Operation, Repeat, Resolve, Store
+from episodic.ports import Append, Appended, Resolve, Store
 from episodic.settings import Settings
 
 __all__ = ["Writer", "next_batch"]
@@ -31,12 +29,19 @@ SLICE = 64
 
 @dataclass(slots=True, eq=False)
 class _Entry:
-    """One call in the queue; its future ends with what the store answered."""
+    """One append in the queue; its future ends with the answer to its batch, and the place of its rows in it."""
 
-    operation: Operation
+    operation: Append
     rows: int
-    size: int
-    answer: asyncio.Future[Appended | bool]
+    answer: asyncio.Future[tuple[Appended, int]]
+
+
+@dataclass(slots=True, eq=False)
+class _Resolution:
+    """How a session ended, in the queue; its future tells whether there is such a session."""
+
+    operation: Resolve
+    answer: asyncio.Future[bool]
 
 
 @dataclass(slots=True, eq=False)
@@ -50,22 +55,19 @@ class _Waiter:
 
 
 def next_batch(sizes: Iterable[int | None], most: int) -> int:
-    """Say how many calls from the front of the queue go into the next transaction.
+    """Say how many appends from the front of a queue go into one transaction.
 
     Args:
-        sizes: rows of each call in order; None for one that needs a transaction of its own.
-        most: rows that a transaction should not exceed.
-
-    Returns:
-        At least 1 if there is a call: the longest run of appends within `most` rows, or a single call over it.
+        sizes: rows of each call in order; None for a call that is no append and ends the batch.
+        most: rows that the transaction should not exceed, unless its first call does alone.
     """
     count = total = 0
     for rows in sizes:
         if rows is None:
-            return count or 1
+            break
         total += rows
         if count and total > most:
-            return count
+            break
         count += 1
     return count
 
@@ -94,9 +96,9 @@ class Writer:
         self._store = store
         self._settings = settings
         self._clock = clock
-        self._queue: deque[_Entry] = deque()
+        self._queue: deque[_Entry | _Resolution] = deque()
         self._waiting: deque[_Waiter] = deque()
-        self._work = anyio.Event()
+        self._work, self._idle = anyio.Event(), False
         self._committed = anyio.Event()
         self._slots = anyio.Semaphore(IN_FLIGHT, fast_acquire=True)
         self._closing = False
@@ -132,11 +134,22 @@ class Writer:
             ConflictError: an event id is taken.
             StorageError: the store failed.
         """
-        return cast("Appended", await self._submit(operation, len(operation.rows), operation.size))
+        rows, size = len(operation.rows), operation.size
+        if self._closing or self._waiting or not self._has_room(rows, size):
+            await self._wait_for_room(rows, size)
+        else:
+            self._reserve(rows, size)
+        entry = _Entry(operation, rows, asyncio.get_running_loop().create_future())
+        self._enter(entry)
+        appended, offset = await entry.answer
+        return _part(appended, offset, rows)
 
     async def resolve(self, operation: Resolve) -> bool:
         """Queue how a session ended, behind all that was queued before; tell whether there is such a session."""
-        return cast("bool", await self._submit(operation, 1, 0))
+        await self._wait_for_room(1, 0)
+        entry = _Resolution(operation, asyncio.get_running_loop().create_future())
+        self._enter(entry)
+        return await entry.answer
 
     async def run(self) -> None:
         """Write until `close` was called and the queue is empty."""
@@ -144,16 +157,15 @@ class Writer:
             async with anyio.create_task_group() as group:
                 while await self._has_work():
                     await self._slots.acquire()
-                    batch = self._take()
                     self.in_flight += 1
-                    match batch:
-                        case [_Entry(operation=Resolve() as operation) as entry]:
-                            await self._resolve(entry, operation)
-                        case _:
-                            group.start_soon(self._commit, batch)
+                    match self._queue[0]:
+                        case _Resolution() as entry:
+                            self._queue.popleft()
+                            await self._resolve(entry)
+                        case _Entry():
+                            group.start_soon(self._commit, self._take())
         finally:
             self.close()
-            self._release(self._queue)
             self._fail(self._queue, _closed())
             self._queue.clear()
 
@@ -166,18 +178,11 @@ class Writer:
                 waiter.turn.set_exception(_closed())
         self._waiting.clear()
 
-    async def _submit(self, operation: Operation, rows: int, size: int) -> Appended | bool:
-        if not self._closing and (self._waiting or not self._has_room(rows, size)):
-            await self._wait_for_room(rows, size)
-        else:
-            self._reserve(rows, size)
-        if self._closing:
-            self._reserve(-rows, -size)
-            raise _closed()
-        entry = _Entry(operation, rows, size, asyncio.get_running_loop().create_future())
+    def _enter(self, entry: _Entry | _Resolution) -> None:
+        """Put a call in the queue, its room reserved before."""
         self._queue.append(entry)
-        self._work.set()
-        return await entry.answer
+        if self._idle:
+            self._work.set()
 
     def _has_room(self, rows: int, size: int) -> bool:
         """A call that is larger than the whole queue has room once the queue is empty."""
@@ -191,9 +196,15 @@ class Writer:
         self.queued_bytes += size
 
     async def _wait_for_room(self, rows: int, size: int) -> None:
-        """Wait in line; the room is handed over by whoever frees it, so that nobody overtakes."""
+        """Reserve room, waiting in line; it is handed over by whoever frees it, so that nobody overtakes."""
+        if self._closing:
+            raise _closed()
+        if not self._waiting and self._has_room(rows, size):
+            self._reserve(rows, size)
+            return
         waiter = _Waiter(rows, size, asyncio.get_running_loop().create_future())
         self._waiting.append(waiter)
+        self._work.set()
         try:
             with anyio.move_on_after(self._settings.submit_timeout):
                 await waiter.turn
@@ -214,6 +225,9 @@ class Writer:
                 "call is stored: slow down, or raise Settings.queue_rows or submit_timeout"
             )
             raise QueueFullError(msg)
+        if self._closing:
+            self._reserve(-rows, -size)
+            raise _closed()
 
     def _grant(self) -> None:
         while self._waiting and self._has_room(self._waiting[0].rows, self._waiting[0].size):
@@ -227,15 +241,33 @@ class Writer:
         while not self._queue:
             if self._closing:
                 return False
-            self._work = anyio.Event()
-            await self._work.wait()
-        if self._settings.linger and not self._closing and self.queued_rows < self._settings.batch_rows:
-            await anyio.sleep(self._settings.linger)
+            await self._next_call()
+        if self._settings.linger:
+            with anyio.move_on_after(self._settings.linger):
+                # Nobody lingers who keeps others waiting.
+                while not (self._closing or self._waiting or self.queued_rows >= self._settings.batch_rows):
+                    await self._next_call()
         return True
 
+    async def _next_call(self) -> None:
+        self._work, self._idle = anyio.Event(), True
+        await self._work.wait()
+        self._idle = False
+
     def _take(self) -> list[_Entry]:
-        sizes = (entry.rows if isinstance(entry.operation, Append) else None for entry in self._queue)
-        return [self._queue.popleft() for _ in range(next_batch(sizes, self._settings.batch_rows))]
+        """Take the next batch off the queue: what is ready, but of what waits no more than its share.
+
+        Without the share the first batch in flight would take nearly every task along for ever, and the second, a
+        handful, would leave the store idle while they wake.
+        """
+        most = min(self._settings.batch_rows, -(-self.queued_rows // IN_FLIGHT))
+        batch: list[_Entry] = []
+        sizes = (entry.rows if isinstance(entry, _Entry) else None for entry in self._queue)
+        for _ in range(next_batch(sizes, most)):
+            entry = self._queue.popleft()
+            if isinstance(entry, _Entry):
+                batch.append(entry)
+        return batch
 
     async def _commit(self, batch: Sequence[_Entry]) -> None:
         try:
@@ -244,15 +276,14 @@ class Writer:
             self._fail(batch, _torn_down())
             raise
         finally:
-            self._release(batch)
+            self._release(sum(entry.rows for entry in batch), sum(entry.operation.size for entry in batch))
             self.in_flight -= 1
             self._slots.release()
 
     async def _append(self, batch: Sequence[_Entry]) -> None:
         """Store a batch; when the store refuses it, halve it until the call that is at fault stands alone."""
         try:
-            operations = [entry.operation for entry in batch if isinstance(entry.operation, Append)]
-            appended = await self._store.append(operations)
+            appended = await self._store.append([entry.operation for entry in batch])
         except (ConflictError, RejectedError) as exc:
             if len(batch) > 1:
                 middle = len(batch) // 2
@@ -268,12 +299,12 @@ class Writer:
             self._clock = max(self._clock, appended.clock)
             await self._acknowledge(batch, appended)
 
-    async def _resolve(self, entry: _Entry, operation: Resolve) -> None:
+    async def _resolve(self, entry: _Resolution) -> None:
         """Store how a session ended once everything before it is committed."""
         try:
             for _ in range(IN_FLIGHT - 1):
                 await self._slots.acquire()
-            found = await self._store.resolve(operation)
+            found = await self._store.resolve(entry.operation)
         except EpisodicError as exc:
             self._fail([entry], exc)
         except BaseException:
@@ -284,7 +315,7 @@ class Writer:
             if not entry.answer.done():
                 entry.answer.set_result(found)
         finally:
-            self._release([entry])
+            self._release(1, 0)
             self.in_flight -= 1
             for _ in range(IN_FLIGHT):
                 self._slots.release()
@@ -297,19 +328,22 @@ class Writer:
         self._committed = anyio.Event()
 
     async def _acknowledge(self, batch: Sequence[_Entry], appended: Appended) -> None:
-        offsets = accumulate((entry.rows for entry in batch), initial=0)
-        entries = zip(batch, offsets, strict=False)
+        offset = 0
+        told = 0
         try:
-            for number, (entry, offset) in enumerate(entries, start=1):
+            for entry in batch:
                 _tell(entry, appended, offset)
-                if number % SLICE == 0:
+                offset += entry.rows
+                told += 1
+                if told % SLICE == 0:
                     await checkpoint()
         finally:
             # A cancelled writer still tells everyone that the batch is committed.
-            for entry, offset in entries:
+            for entry in batch[told:]:
                 _tell(entry, appended, offset)
+                offset += entry.rows
 
-    def _fail(self, entries: Iterable[_Entry], error: EpisodicError) -> None:
+    def _fail(self, entries: Iterable[_Entry | _Resolution], error: EpisodicError) -> None:
         """Give each waiter an error of its own, since a raised exception collects the traceback of who raises it."""
         for entry in entries:
             if not entry.answer.done():
@@ -317,23 +351,22 @@ class Writer:
                 own.__cause__ = error.__cause__
                 entry.answer.set_exception(own)
 
-    def _release(self, entries: Iterable[_Entry]) -> None:
-        for entry in entries:
-            self._reserve(-entry.rows, -entry.size)
+    def _release(self, rows: int, size: int) -> None:
+        self._reserve(-rows, -size)
         self._grant()
 
 
 def _tell(entry: _Entry, appended: Appended, offset: int) -> None:
     if not entry.answer.done():
-        entry.answer.set_result(_part(appended, offset, entry.rows))
+        entry.answer.set_result((appended, offset))
 
 
 def _part(appended: Appended, offset: int, rows: int) -> Appended:
     """Cut one call's answer out of its batch's."""
-    repeats: Mapping[int, Repeat] = appended.repeats
+    first_id, repeats, clock = appended
     if repeats:
         repeats = {line - offset: repeat for line, repeat in repeats.items() if offset <= line < offset + rows}
-    return Appended(appended.first_id + offset, repeats, appended.clock)
+    return Appended(first_id + offset, repeats, clock)
 
 
 def _closed() -> ClosedError:
