@@ -15,6 +15,7 @@ import orjson
 
 from episodic.errors import DraftError
 from episodic.model import Draft, Episode, Session, text_flaw
+from episodic.records import quick
 
 __all__ = [
     "ROW_FIELDS",
@@ -40,6 +41,8 @@ ROW_FIELDS = (
     "event_id",
     "timestamp_was_given",
 )
+
+_episode = quick(Episode)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -68,13 +71,16 @@ def draft_metadata(draft: Draft) -> bytes:
     """
     if not draft.metadata:
         return b"{}"
+    metadata = dict(draft.metadata)
     try:
-        encoded = orjson.dumps(dict(draft.metadata), option=_METADATA)
-    except TypeError as exc:
+        encoded = orjson.dumps(metadata, option=_METADATA)
+        is_same = orjson.loads(encoded) == metadata
+    except (TypeError, ValueError) as exc:
         msg = f"metadata is not JSON: {exc}"
         raise DraftError(msg) from exc
-    # orjson writes NaN as null and NUL as \u0000; only a text that holds one of these needs the slow look.
-    if (b"null" in encoded or b"\\u0000" in encoded) and (flaw := _metadata_flaw(draft.metadata)):
+    # orjson writes NaN as null, and some types as text; only what comes back as something else needs the slow look, and
+    # NUL, which SQLite's JSON does not keep.
+    if (not is_same or b"\\u0000" in encoded) and (flaw := _metadata_flaw(metadata)):
         msg = f"metadata {flaw}"
         raise DraftError(msg)
     return encoded
@@ -107,7 +113,7 @@ def encode_row(draft: Draft, micros: int, metadata: bytes) -> bytes:
 
 def episode_of(draft: Draft, episode_id: int, micros: int, metadata: bytes) -> Episode:
     """Build the receipt of a draft: the episode as the log now holds it."""
-    return Episode(
+    return _episode(
         episode_id,
         draft.agent_id,
         draft.session_id,
@@ -127,7 +133,7 @@ def decode_episode(fields: list[object]) -> Episode:
     """Turn one row of an engine's answer into an episode."""
     fields[5] = from_micros(cast("int", fields[5]))
     fields[11] = bool(fields[11])
-    return Episode(*fields)  # type: ignore[arg-type]
+    return _episode(*fields)  # type: ignore[arg-type]
 
 
 def decode_session(fields: list[object]) -> Session:
@@ -140,8 +146,10 @@ def decode_session(fields: list[object]) -> Session:
 def _metadata_flaw(value: object) -> str | None:
     """Find what orjson would change without a word."""
     match value:
-        case float() if not math.isfinite(value):
-            return f"holds {value}, which JSON cannot hold; use None or text"
+        case None | int():
+            return None
+        case float():
+            return None if math.isfinite(value) else f"holds {value}, which JSON cannot hold; use None or text"
         case str():
             return text_flaw(value)
         case Mapping():
@@ -149,5 +157,5 @@ def _metadata_flaw(value: object) -> str | None:
         case list() | tuple():
             parts = list(value)
         case _:
-            return None
+            return f"holds a {type(value).__name__}, which JSON does not have; use text, numbers, lists or objects"
     return next((flaw for part in parts if (flaw := _metadata_flaw(part))), None)

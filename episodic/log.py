@@ -32,11 +32,14 @@ from episodic.model import (
 )
 from episodic.ports import Append, Readers, Resolve
 from episodic.reading import Reading
+from episodic.records import quick
 from episodic.settings import Settings
 from episodic.sqlite.engine import Engine, open_engine
 from episodic.writer import Writer
 
 __all__ = ["EpisodicLog"]
+
+_draft = quick(Draft)
 
 
 class EpisodicLog(Reading):
@@ -152,7 +155,7 @@ class EpisodicLog(Reading):
             ClosedError: the log is closed.
             StorageError: the database failed.
         """
-        draft = Draft(
+        draft = _draft(
             agent_id,
             session_id,
             role,

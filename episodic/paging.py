@@ -14,8 +14,10 @@ FIRST_LIMIT = 128
 MOST_LIMIT = 512
 PAGE_CHARACTERS = 2**20
 
-# An engine bounds the size of one answer; a page that passes it is asked for again, much smaller.
+# An engine bounds the weight of a page; one that passes it is asked for again, much smaller, and the next ones grow
+# step by step: what weighs may be metadata, which is not looked at here.
 SHRINK = 16
+GROWTH = 4
 
 CursorT = TypeVar("CursorT")
 
@@ -51,4 +53,4 @@ async def pages(
             yield page
         if len(page) < limit:
             return
-        cursor, limit = cursor_of(page[-1]), next_limit(page)
+        cursor, limit = cursor_of(page[-1]), min(next_limit(page), limit * GROWTH)

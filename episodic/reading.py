@@ -22,6 +22,11 @@ __all__ = ["Reading"]
 # How long `follow` sleeps before it looks for what another process wrote; this process wakes it at once.
 POLL_SECONDS = 0.1
 
+# In seconds: longer than there are dates, and still a number of microseconds that an engine can compare.
+LONGEST_AGE = 10**12
+
+SESSIONS_PAGE = 512
+
 
 class Reading(ABC):
     """The reading half of a log."""
@@ -66,7 +71,7 @@ class Reading(ABC):
             async with self._reading().borrow() as reader:
                 return await reader.replay(scope, limit=limit, after=cursor)
 
-        async for page in pages(fetch, None if after is None else _cursor(after), _cursor):
+        async for page in pages(fetch, _position("after", after), _cursor):
             for episode in page:
                 yield episode
 
@@ -85,8 +90,7 @@ class Reading(ABC):
             StorageError: the database failed.
         """
         scope = _scope(agent_id, where)
-        async with self._reading().borrow() as reader:
-            upto = await reader.newest_id()
+        upto = await self.newest_id()
 
         async def fetch(cursor: int, limit: int) -> list[Episode]:
             async with self._reading().borrow() as reader:
@@ -115,8 +119,7 @@ class Reading(ABC):
         position = None if after is None else _whole("after", after, least=0)
         while True:
             news = self._news()
-            async with self._reading().borrow() as reader:
-                newest = await reader.newest_id()
+            newest = await self.newest_id()
             if position is None:
                 position = newest
             async for episode in self.scan(agent_id=scope.agent_id, where=where, after=position):
@@ -152,14 +155,13 @@ class Reading(ABC):
         if not isinstance(min_age_seconds, int | float) or not 0 <= min_age_seconds < float("inf"):
             msg = f"min_age_seconds must be a number of at least 0, not {min_age_seconds!r}"
             raise FilterError(msg)
-        latest = time.time_ns() // 1000 - int(min_age_seconds * 1_000_000) if min_age_seconds else None
-        cursor = None if before is None else _cursor(before)
+        age = int(min(min_age_seconds, LONGEST_AGE) * 1_000_000)
+        latest = time.time_ns() // 1000 - age if age else None
+        cursor = _position("before", before)
         async with self._reading().borrow() as reader:
             return await reader.recent(scope, limit=_whole("limit", limit), latest=latest, before=cursor)
 
-    async def search(
-        self, agent_id: str, query: str, limit: int = 10, where: Filter | None = None
-    ) -> SearchResult:
+    async def search(self, agent_id: str, query: str, limit: int = 10, where: Filter | None = None) -> SearchResult:
         """Find the episodes that answer a query best; any text is a valid query.
 
         Words are matched by their stem and ranked by rarity; an order number, an address or any identifier is found
@@ -181,9 +183,7 @@ class Reading(ABC):
         async with self._reading().borrow(snapshot=True) as reader:
             return await recall.search(reader, scope, text, _whole("limit", limit))
 
-    async def recall_context(
-        self, agent_id: str, message: str, limit: int = 5, where: Filter | None = None
-    ) -> Context:
+    async def recall_context(self, agent_id: str, message: str, limit: int = 5, where: Filter | None = None) -> Context:
         """Choose what a model should know before it answers a message.
 
         Relevance leads and recency adds a little; what both agree on comes first; the same text in the same role
@@ -220,6 +220,37 @@ class Reading(ABC):
         scope = _scope(agent_id, where)
         async with self._reading().borrow() as reader:
             return await reader.sessions(scope, limit=_whole("limit", limit))
+
+    async def resolved(
+        self, *, agent_id: str | None = None, where: Filter | None = None, upto: int | None = None
+    ) -> AsyncIterator[Session]:
+        """Go through the sessions that are resolved and have an episode in scope, by agent id and session id.
+
+        Args:
+            agent_id: this agent's only.
+            where: narrows it.
+            upto: that episode's id is not over this one; None takes the newest.
+
+        Raises:
+            FilterError: an argument cannot be compared.
+            StorageError: the database failed.
+        """
+        scope = _scope(agent_id, where)
+        bound = await self.newest_id() if upto is None else _whole("upto", upto, least=0)
+        after = None
+        while True:
+            async with self._reading().borrow() as reader:
+                page = await reader.resolved(scope, limit=SESSIONS_PAGE, upto=bound, after=after)
+            for session in page:
+                yield session
+            if len(page) < SESSIONS_PAGE:
+                return
+            after = (page[-1].agent_id, page[-1].session_id)
+
+    async def newest_id(self) -> int:
+        """Return the id of the newest episode, 0 in an empty log; `follow` from it misses nothing."""
+        async with self._reading().borrow() as reader:
+            return await reader.newest_id()
 
     async def agents(self) -> list[AgentSummary]:
         """Return every agent of the log, the one with most episodes first."""
@@ -294,6 +325,15 @@ def _whole(name: str, value: object, *, least: int = 1) -> int:
         msg = f"{name} must be a whole number of at least {least}, not {value!r}"
         raise FilterError(msg)
     return value
+
+
+def _position(name: str, episode: object) -> Cursor | None:
+    if episode is None:
+        return None
+    if not isinstance(episode, Episode):
+        msg = f"{name} must be an Episode, not {type(episode).__name__}"
+        raise FilterError(msg)
+    return _cursor(episode)
 
 
 def _cursor(episode: Episode) -> Cursor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ async def search(reader: Reader, scope: Scope, query: str, limit: int) -> Search
 
 async def recall_context(reader: Reader, scope: Scope, message: str, limit: int) -> Context:
     """Choose what a model should know before it answers a message; see `EpisodicLog.recall_context`."""
-    pool = limit * CANDIDATES
+    pool = min(limit * CANDIDATES, sys.maxsize)
     found = await _find(reader, scope, message, pool)
     recent = await reader.recent(scope, limit=pool)
     scored = {one.episode_id: one for one in found.scored}
@@ -79,8 +80,11 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     if left and len(set().union(*postings)) < limit:
         postings += await reader.postings(scope, [word.text for word in left], most=BUDGET, bound=BOUND)
         used, left = used + left, ()
-    exhaustive = not truncated and not left and is_exhaustive(used, BUDGET)
-    return _Found(best(used, postings, total, limit), tuple(word.text for word in used), exhaustive)
+    skipped = {word.text for word in left}
+    # Without an index only the newest episodes are looked through, and a word may stand in an older one.
+    exhaustive = not truncated and not left and is_exhaustive(used, BUDGET) and (reader.mode == "fts" or total < BOUND)
+    sought = tuple(word for word in words if word not in skipped)
+    return _Found(best(used, postings, total, limit), sought, exhaustive)
 
 
 async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode]) -> int | None:
@@ -100,5 +104,3 @@ def _merge_repeats(episodes: Sequence[Episode], keep: Sequence[Episode] = ()) ->
     """Drop each episode that says in the same role what one before it says, or what another list's already does."""
     seen = {(e.role, e.content): e.id for e in keep}
     return [e for e in episodes if seen.setdefault((e.role, e.content), e.id) == e.id]
-
-

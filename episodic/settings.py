@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -14,6 +13,9 @@ __all__ = ["Durability", "Settings"]
 Durability = Literal["normal", "full"]
 
 MEBIBYTE = 2**20
+
+# SQLite counts its patience in milliseconds of 31 bits; a longer one would wrap around to none at all.
+MOST_SECONDS = 2_000_000
 
 
 def _default_readers() -> int:
@@ -62,8 +64,8 @@ class Settings:
                 raise SettingsError(msg)
         for name in ("submit_timeout", "linger", "busy_timeout"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-                msg = f"{name} must be a number of seconds of at least 0, not {value!r}"
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_SECONDS:
+                msg = f"{name} must be a number of seconds from 0 to {MOST_SECONDS:,} (23 days), not {value!r}"
                 raise SettingsError(msg)
         _check_keys(self.indexed_metadata)
 

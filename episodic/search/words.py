@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["MOST_CHARACTERS", "MOST_WORDS", "STOPWORDS", "Words", "words_of"]
+__all__ = ["MOST_CHARACTERS", "MOST_PARTS", "MOST_WORDS", "STOPWORDS", "Words", "words_of"]
 
 MOST_CHARACTERS = 10_000
 MOST_WORDS = 64
+
+# A longer chain is looked for by its parts alone: each part of a phrase is compared wherever its others stand, too.
+MOST_PARTS = 8
 
 # What joins the parts of an identifier; everything else that is no letter or digit ends a word.
 JOINTS = "-_./@:#+&=\\'’~%$"
@@ -57,7 +60,7 @@ def _candidates(text: str) -> list[str]:
     for chunk in CHUNK.findall(text):
         whole = chunk.strip(JOINTS).removesuffix("'s").removesuffix("’s")
         parts = PART.findall(whole)
-        if len(parts) > 1 and not _is_contraction(parts):
+        if 1 < len(parts) <= MOST_PARTS and not _is_contraction(parts):
             found.append(whole)
         found += parts
     return found

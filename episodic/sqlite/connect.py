@@ -84,7 +84,9 @@ def place(path: str | os.PathLike[str], *, read_only: bool) -> Place:
     """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         wanted = ".".join(map(str, OLDEST_SQLITE))
-        msg = f"SQLite {sqlite3.sqlite_version} is too old, episodic needs {wanted}; use a Python built with a newer one"
+        msg = (
+            f"SQLite {sqlite3.sqlite_version} is too old, episodic needs {wanted}; use a Python built with a newer one"
+        )
         raise OpenError(msg)
     name = os.fspath(path)
     if not name or name == ":memory:" or "\0" in name:
@@ -227,5 +229,3 @@ async def run_script(db: aiosqlite.Connection, script: Iterable[str]) -> None:
     """Run statements one by one inside whatever transaction is open."""
     for statement in script:
         await db.execute(statement)
-
-

@@ -34,9 +34,13 @@ def conditions(scope: Scope, indexed: frozenset[str]) -> Clause:
     Returns:
         A condition, true when nothing narrows it, and its parameters.
     """
-    clauses: list[Clause] = [] if scope.agent_id is None else [("e.agent_id = ?", (scope.agent_id,))]
+    in_session = scope.where is not None and scope.where.session_id is not None
+    # A session is the narrowest thing to start from. The planner cannot know, so that inside one a unary plus keeps the
+    # other columns from bringing in indexes of their own.
+    agent = "+e.agent_id = ?" if in_session else "e.agent_id = ?"
+    clauses: list[Clause] = [] if scope.agent_id is None else [(agent, (scope.agent_id,))]
     if scope.where is not None:
-        clauses += _filter_clauses(scope.where, indexed)
+        clauses += _filter_clauses(scope.where, frozenset() if in_session else indexed)
     condition = " AND ".join(condition for condition, _ in clauses) or "true"
     return condition, tuple(parameter for _, parameters in clauses for parameter in parameters)
 
@@ -48,7 +52,7 @@ def is_narrowed(where: Filter | None) -> bool:
 
 def _filter_clauses(where: Filter, indexed: frozenset[str]) -> Iterator[Clause]:
     if where.user_id is not None:
-        yield "e.user_id = ?", (where.user_id,)
+        yield "e.user_id = ?" if where.session_id is None else "+e.user_id = ?", (where.user_id,)
     if where.session_id is not None:
         yield "e.session_id = ?", (where.session_id,)
     if where.roles is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Literal, cast
 
 import aiosqlite
@@ -16,40 +17,55 @@ import anyio
 import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
+from episodic.errors import RejectedError
 from episodic.model import AgentSummary, Episode, Session
 from episodic.ports import Cursor, Scope
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, translated
-from episodic.sqlite.filters import conditions
+from episodic.sqlite.filters import Clause, conditions
 from episodic.sqlite.fts import has_index, match
 
 __all__ = ["SqliteReader", "SqliteReaders"]
+
+# Characters that a page of several episodes may hold, metadata too. Twice as much is in memory while it is decoded.
+MOST_WEIGHT = 2**24
 
 # The fields of `model.Episode`, in their order.
 EPISODE = """json_array(
     e.id, e.agent_id, e.session_id, e.user_id, e.author, e.timestamp, e.role, e.content, e.outcome, json(e.metadata),
     e.event_id, e.archived
 )"""
+LIST = f"""
+SELECT json_group_array({EPISODE}) FROM (SELECT * FROM {{}} LIMIT ?) AS e
+"""  # noqa: S608 - constants only
+# A page is weighed before it is built: what is too heavy to hold at once is asked for again in smaller pages.
 PAGE = f"""
-SELECT json_group_array({EPISODE}) FROM (SELECT * FROM episodes AS e WHERE {{}} {{}} LIMIT ?) AS e
-"""
+WITH page AS MATERIALIZED (SELECT e.id, length(e.content) + length(e.metadata) AS weight FROM {{}} LIMIT ?)
+SELECT CASE WHEN (SELECT count(*) = 1 OR total(weight) <= {MOST_WEIGHT} FROM page) THEN (
+    SELECT json_group_array({EPISODE}) FROM page CROSS JOIN episodes AS e ON e.id = page.id
+) END
+"""  # noqa: S608 - constants only
+NEWEST_FIRST = "episodes AS e WHERE {} ORDER BY e.timestamp DESC, e.id DESC"
+OLDEST_FIRST = "episodes AS e WHERE {} ORDER BY e.timestamp, e.id"
 # NOT INDEXED leaves the table itself, which is in the order asked for; an index would bring all of an agent's episodes.
-SCAN = f"""
-SELECT json_group_array({EPISODE})
-FROM (SELECT * FROM episodes AS e NOT INDEXED WHERE e.id > ? AND e.id <= ? AND {{}} ORDER BY e.id LIMIT ?) AS e
-"""
+BY_ID = "episodes AS e NOT INDEXED WHERE e.id > ? AND e.id <= ? AND {} ORDER BY e.id"
 FETCH = f"""
 SELECT json_group_array({EPISODE})
 FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value
 WHERE {{}}
-"""
+"""  # noqa: S608 - constants only
 NEWEST = "SELECT coalesce(max(id), 0) FROM episodes"
 
 # The sessions of the newest episodes in scope; see schema.sql for why there is no index on `last`.
 SESSIONS = """
 WITH newest AS MATERIALIZED (
-    SELECT agent_id, session_id, max(timestamp) AS latest, count(*) AS seen
-    FROM (SELECT agent_id, session_id, timestamp FROM episodes AS e WHERE {} ORDER BY timestamp DESC LIMIT ?)
+    SELECT agent_id, session_id, min(place) AS place, count(*) AS seen
+    FROM (
+        SELECT agent_id, session_id, row_number() OVER () AS place
+        FROM (
+            SELECT agent_id, session_id FROM episodes AS e WHERE {} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?
+        )
+    )
     GROUP BY agent_id, session_id
 )
 SELECT json_array(
@@ -59,7 +75,21 @@ SELECT json_array(
 FROM (
     SELECT s.*
     FROM newest AS n CROSS JOIN sessions AS s ON s.agent_id = n.agent_id AND s.session_id = n.session_id
-    ORDER BY n.latest DESC, n.session_id
+    ORDER BY n.place
+    LIMIT ?
+)
+"""
+# Found through episodes_by_session, one look for each session.
+RESOLVED = """
+SELECT json_group_array(json_array(agent_id, session_id, user_id, first, last, episodes, outcome))
+FROM (
+    SELECT * FROM sessions AS s
+    WHERE s.outcome IS NOT NULL AND {}
+      AND EXISTS (
+          SELECT 1 FROM episodes AS e
+          WHERE e.session_id = s.session_id AND e.agent_id = s.agent_id AND e.id <= ? AND {}
+      )
+    ORDER BY s.agent_id, s.session_id
     LIMIT ?
 )
 """
@@ -148,20 +178,17 @@ class SqliteReader:
             condition, parameters = f"{condition} AND e.timestamp <= ?", (*parameters, latest)
         if before is not None:
             condition, parameters = f"{condition} AND (e.timestamp, e.id) < (?, ?)", (*parameters, *before)
-        order = "ORDER BY e.timestamp DESC, e.id DESC"
-        return await self._episodes(PAGE.format(condition, order), (*parameters, limit))
+        return await self._episodes(LIST.format(NEWEST_FIRST.format(condition)), (*parameters, limit))
 
     async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
         """Return the oldest episodes after a cursor; see `ports.Reader.replay`."""
-        condition, parameters = conditions(scope, self._indexed)
-        if after is not None:
-            condition, parameters = f"{condition} AND (e.timestamp, e.id) > (?, ?)", (*parameters, *after)
-        return await self._episodes(PAGE.format(condition, "ORDER BY e.timestamp, e.id"), (*parameters, limit))
+        condition, parameters = self._after(scope, after)
+        return await self._page(OLDEST_FIRST.format(condition), (*parameters, limit))
 
     async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
         """Return episodes by id; see `ports.Reader.scan`."""
         condition, parameters = conditions(scope, self._indexed)
-        return await self._episodes(SCAN.format(condition), (after, upto, *parameters, limit))
+        return await self._page(BY_ID.format(condition), (after, upto, *parameters, limit))
 
     async def newest_id(self) -> int:
         """Return the id of the newest episode, 0 in an empty log."""
@@ -178,7 +205,8 @@ class SqliteReader:
         """Return the turns before and after an episode; see `ports.Reader.around`."""
         cursor = Cursor(to_micros(center.timestamp), center.id)
         earlier = await self.recent(scope, limit=before, before=cursor)
-        later = await self.replay(scope, limit=after, after=cursor)
+        condition, parameters = self._after(scope, cursor)
+        later = await self._episodes(LIST.format(OLDEST_FIRST.format(condition)), (*parameters, after))
         return earlier[::-1], later
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
@@ -191,6 +219,16 @@ class SqliteReader:
             if seen < window or len(rows) >= limit:
                 return [decode_session(row) for row in rows]
             window *= WINDOW_GROWTH
+
+    async def resolved(
+        self, scope: Scope, *, limit: int, upto: int, after: tuple[str, str] | None = None
+    ) -> list[Session]:
+        """Return the sessions whose outcome is known; see `ports.Reader.resolved`."""
+        condition, parameters = conditions(scope, self._indexed)
+        behind = "true" if after is None else "(s.agent_id, s.session_id) > (?, ?)"
+        given = (*(after or ()), upto, *parameters, limit)
+        rows = cast("list[list[object]]", await self._answer(RESOLVED.format(behind, condition), given))
+        return [decode_session(row) for row in rows]
 
     async def agents(self) -> list[AgentSummary]:
         """Return every agent, the one with most episodes first."""
@@ -217,15 +255,30 @@ class SqliteReader:
             matches = _array([match(scope, word) for word in words])
             given = (*await self._span(scope), bound, *parameters, most, matches)
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
-        patterns = _array([_like_pattern(word) for word in words])
+        spellings = [_spellings(word) for word in words]
+        patterns = _array([_like_pattern(spelling) for group in spellings for spelling in group])
         given = (*parameters, bound, most, patterns)
-        return cast("list[list[int]]", await self._answer(LIKE_POSTINGS.format(condition), given))
+        found = iter(cast("list[list[int]]", await self._answer(LIKE_POSTINGS.format(condition), given)))
+        return [sorted(set().union(*islice(found, len(group))), reverse=True)[:most] for group in spellings]
+
+    def _after(self, scope: Scope, cursor: Cursor | None) -> Clause:
+        condition, parameters = conditions(scope, self._indexed)
+        if cursor is None:
+            return condition, parameters
+        return f"{condition} AND (e.timestamp, e.id) > (?, ?)", (*parameters, *cursor)
 
     async def _span(self, scope: Scope) -> tuple[int, int]:
         if scope.where is None or scope.where.session_id is None:
             return SMALLEST_ID, LARGEST_ID
         low, high = cast("tuple[int | None, int | None]", await self._answer(SPAN, (scope.where.session_id,)))
         return low or SMALLEST_ID, high or SMALLEST_ID
+
+    async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
+        answer = await self._answer(PAGE.format(source), parameters)
+        if answer is None:
+            msg = f"{self._where.path}: a page weighs over {MOST_WEIGHT} characters; ask for a smaller one"
+            raise RejectedError(msg)
+        return [decode_episode(row) for row in cast("list[list[object]]", answer)]
 
     async def _episodes(self, sql: str, parameters: Sequence[object]) -> list[Episode]:
         return [decode_episode(row) for row in cast("list[list[object]]", await self._answer(sql, parameters))]
@@ -300,9 +353,10 @@ class SqliteReaders:
 
     @asynccontextmanager
     async def _one_moment(self, reader: SqliteReader) -> AsyncIterator[None]:
-        with translated(self._where.path):
-            await reader.db.execute("BEGIN")
         try:
+            # Inside the try: a BEGIN whose caller is cancelled still runs.
+            with translated(self._where.path):
+                await reader.db.execute("BEGIN")
             yield
         finally:
             # The connection's thread runs it before whatever the next borrower asks, even if this task is cancelled.
@@ -311,6 +365,11 @@ class SqliteReaders:
 
 def _array(values: Sequence[object]) -> str:
     return orjson.dumps(values).decode()
+
+
+def _spellings(word: str) -> tuple[str, ...]:
+    """Spell a word as it may be written: LIKE knows upper and lower case of ASCII only."""
+    return (word,) if word.isascii() else tuple(dict.fromkeys((word, word.capitalize(), word.upper())))
 
 
 def _like_pattern(word: str) -> str:

@@ -156,8 +156,9 @@ def metadata_member(key: str) -> str:
 
 def _metadata_index(key: str) -> str:
     member = metadata_member(key)
+    # In hexadecimal: names of indexes know no upper and lower case, keys do.
     return (
-        f'CREATE INDEX IF NOT EXISTS "episodes_by_metadata_{key}" '
+        f"CREATE INDEX IF NOT EXISTS episodes_by_metadata_{key.encode().hex()} "
         f"ON episodes (agent_id, {member}, timestamp) WHERE {member} IS NOT NULL"
     )
 
