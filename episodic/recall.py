@@ -10,7 +10,7 @@ from episodic.codec import to_micros
 from episodic.context import Context, ContextItem
 from episodic.model import Episode, Filter, Hit, SearchResult
 from episodic.ports import Cursor, Reader, Scope
-from episodic.search.plan import BOUND, BUDGET, choose, is_exhaustive
+from episodic.search.plan import BUDGET, COUNTED, LOOKED_THROUGH, choose, is_exhaustive
 from episodic.search.rank import Scored, best, fuse
 from episodic.search.words import words_of
 
@@ -73,16 +73,17 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     words, truncated = words_of(query)
     if not words:
         return _Found((), (), not truncated)
-    plan = choose(words, await reader.frequencies(scope, words, bound=BOUND))
+    plan = choose(words, await reader.frequencies(scope, words, bound=COUNTED))
     total = await reader.count(scope)
     used, left = plan.kept, plan.left
-    postings = await reader.postings(scope, [word.text for word in used], most=BUDGET, bound=BOUND)
+    postings = await reader.postings(scope, [word.text for word in used], most=BUDGET, bound=LOOKED_THROUGH)
     if left and len(set().union(*postings)) < limit:
-        postings += await reader.postings(scope, [word.text for word in left], most=BUDGET, bound=BOUND)
+        postings += await reader.postings(scope, [word.text for word in left], most=BUDGET, bound=LOOKED_THROUGH)
         used, left = used + left, ()
     skipped = {word.text for word in left}
     # Without an index only the newest episodes are looked through, and a word may stand in an older one.
-    exhaustive = not truncated and not left and is_exhaustive(used, BUDGET) and (reader.mode == "fts" or total < BOUND)
+    seen_all = reader.mode == "fts" or total < LOOKED_THROUGH
+    exhaustive = not truncated and not left and is_exhaustive(used) and seen_all
     sought = tuple(word for word in words if word not in skipped)
     return _Found(best(used, postings, total, limit), sought, exhaustive)
 

@@ -10,17 +10,23 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["BOUND", "BUDGET", "Plan", "Word", "choose", "is_exhaustive"]
+__all__ = ["BUDGET", "COUNTED", "LOOKED_THROUGH", "Plan", "Word", "choose", "is_exhaustive"]
 
 # Rows that the words of one search may bring in together.
 BUDGET = 3_000
 
-# Frequencies are counted up to here, and a filter looks through as many rows of a word.
-BOUND = 20_000
+# Frequencies are counted up to here: a word that passes the budget alone need not be counted further.
+COUNTED = BUDGET + 1
+
+# A filter looks through as many rows of a word, the newest first.
+LOOKED_THROUGH = 20_000
+
+# Two common words say together what neither does alone.
+FEWEST_WORDS = 2
 
 
 class Word(NamedTuple):
-    """A word that occurs in scope, and in how many episodes, counted up to `BOUND`."""
+    """A word that occurs in scope, and in how many episodes, counted up to `COUNTED`."""
 
     text: str
     frequency: int
@@ -34,7 +40,7 @@ class Plan(NamedTuple):
 
 
 def choose(words: Sequence[str], frequencies: Sequence[int], budget: int = BUDGET) -> Plan:
-    """Keep the rarest words within the budget; the rarest that occurs at all is always kept.
+    """Keep the rarest words within the budget; the two rarest that occur at all are always kept.
 
     Args:
         words: the words of the query, distinct.
@@ -44,10 +50,10 @@ def choose(words: Sequence[str], frequencies: Sequence[int], budget: int = BUDGE
     counted = (Word(text, frequency) for text, frequency in zip(words, frequencies, strict=True) if frequency)
     present = sorted(counted, key=lambda word: word.frequency)
     spent = accumulate(word.frequency for word in present)
-    within = max(1, sum(total <= budget for total in spent))
+    within = max(FEWEST_WORDS, sum(total <= budget for total in spent))
     return Plan(tuple(present[:within]), tuple(present[within:]))
 
 
-def is_exhaustive(words: Sequence[Word], most: int) -> bool:
-    """Tell whether `most` episodes for each word are all that there are."""
-    return all(word.frequency <= min(most, BOUND - 1) for word in words)
+def is_exhaustive(words: Sequence[Word]) -> bool:
+    """Tell whether the newest `BUDGET` episodes that hold each word are all that do."""
+    return all(word.frequency <= BUDGET for word in words)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
 import orjson
@@ -12,7 +12,7 @@ from episodic.model import Filter, Scalar
 from episodic.ports import Scope
 from episodic.sqlite.store import metadata_member
 
-__all__ = ["Clause", "conditions", "is_narrowed"]
+__all__ = ["Clause", "conditions", "episodes", "is_narrowed"]
 
 Clause: TypeAlias = "tuple[str, tuple[int | float | str | None, ...]]"
 
@@ -24,7 +24,7 @@ OUTCOME = """coalesce(e.outcome, (
 METADATA = "EXISTS (SELECT 1 FROM json_each(e.metadata) AS m WHERE m.key = ? AND {})"
 
 
-def conditions(scope: Scope, indexed: frozenset[str]) -> Clause:
+def conditions(scope: Scope, indexed: Collection[str]) -> Clause:
     """Build the condition that episode `e` is in a scope.
 
     Args:
@@ -34,25 +34,42 @@ def conditions(scope: Scope, indexed: frozenset[str]) -> Clause:
     Returns:
         A condition, true when nothing narrows it, and its parameters.
     """
-    in_session = scope.where is not None and scope.where.session_id is not None
-    # A session is the narrowest thing to start from. The planner cannot know, so that inside one a unary plus keeps the
-    # other columns from bringing in indexes of their own.
-    agent = "+e.agent_id = ?" if in_session else "e.agent_id = ?"
-    clauses: list[Clause] = [] if scope.agent_id is None else [(agent, (scope.agent_id,))]
+    clauses: list[Clause] = [] if scope.agent_id is None else [("e.agent_id = ?", (scope.agent_id,))]
     if scope.where is not None:
-        clauses += _filter_clauses(scope.where, frozenset() if in_session else indexed)
+        clauses += _filter_clauses(scope.where, indexed)
     condition = " AND ".join(condition for condition, _ in clauses) or "true"
     return condition, tuple(parameter for _, parameters in clauses for parameter in parameters)
 
 
+def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
+    """Name the table as `e`, with the index that brings in the fewest episodes of a scope in the order of time.
+
+    The planner cannot know that a session is smaller than a user, and a user than an agent: with a span of time, or
+    one more value to compare, it would take whichever index comes first.
+
+    Args:
+        scope: the agent and the filter.
+        indexed: metadata keys that have an index, and its name.
+    """
+    where = scope.where or Filter()
+    if where.session_id is not None:
+        return "episodes AS e INDEXED BY episodes_by_session"
+    if where.user_id is not None and scope.agent_id is not None:
+        return "episodes AS e INDEXED BY episodes_by_user"
+    for key, value in (where.metadata or {}).items():
+        if _is_looked_up(key, value, indexed):
+            return f'episodes AS e INDEXED BY "{indexed[key]}"'
+    return "episodes AS e"
+
+
 def is_narrowed(where: Filter | None) -> bool:
-    """Tell whether a filter asks for more than the user, who is a word of the index like the agent."""
+    """Tell whether a filter asks for more than its user, who is a word of the index as the agent is."""
     return where is not None and where != Filter(user_id=where.user_id)
 
 
-def _filter_clauses(where: Filter, indexed: frozenset[str]) -> Iterator[Clause]:
+def _filter_clauses(where: Filter, indexed: Collection[str]) -> Iterator[Clause]:
     if where.user_id is not None:
-        yield "e.user_id = ?" if where.session_id is None else "+e.user_id = ?", (where.user_id,)
+        yield "e.user_id = ?", (where.user_id,)
     if where.session_id is not None:
         yield "e.session_id = ?", (where.session_id,)
     if where.roles is not None:
@@ -69,9 +86,9 @@ def _filter_clauses(where: Filter, indexed: frozenset[str]) -> Iterator[Clause]:
         yield from _metadata_clauses(where.metadata, indexed)
 
 
-def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: frozenset[str]) -> Iterator[Clause]:
+def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: Collection[str]) -> Iterator[Clause]:
     for key, value in wanted.items():
-        if key in indexed and isinstance(value, str | int):
+        if _is_looked_up(key, value, indexed):
             # Coarser than the exact comparison beside it, since true is 1 here; it only brings in the index.
             yield f"e.{metadata_member(key)} = ?", (value,)
         match value:
@@ -87,3 +104,7 @@ def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: frozenset[str]) -> 
                 # The text goes through SQLite's own reading of decimals, as the stored one does.
                 compared = METADATA.format("m.type = 'real' AND m.value = json_extract(?, '$')")
                 yield compared, (key, orjson.dumps(value).decode())
+
+
+def _is_looked_up(key: str, value: Scalar, indexed: Collection[str]) -> bool:
+    return key in indexed and isinstance(value, str | int)

@@ -7,7 +7,7 @@ and win it back for each row, which beside a busy event loop takes a hundred tim
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Literal, cast
@@ -22,8 +22,9 @@ from episodic.model import AgentSummary, Episode, Session
 from episodic.ports import Cursor, Scope
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, translated
-from episodic.sqlite.filters import Clause, conditions
+from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed
 from episodic.sqlite.fts import has_index, match
+from episodic.sqlite.store import metadata_member
 
 __all__ = ["SqliteReader", "SqliteReaders"]
 
@@ -45,8 +46,8 @@ SELECT CASE WHEN (SELECT count(*) = 1 OR total(weight) <= {MOST_WEIGHT} FROM pag
     SELECT json_group_array({EPISODE}) FROM page CROSS JOIN episodes AS e ON e.id = page.id
 ) END
 """  # noqa: S608 - constants only
-NEWEST_FIRST = "episodes AS e WHERE {} ORDER BY e.timestamp DESC, e.id DESC"
-OLDEST_FIRST = "episodes AS e WHERE {} ORDER BY e.timestamp, e.id"
+NEWEST_FIRST = "{} WHERE {} ORDER BY e.timestamp DESC, e.id DESC"
+OLDEST_FIRST = "{} WHERE {} ORDER BY e.timestamp, e.id"
 # NOT INDEXED leaves the table itself, which is in the order asked for; an index would bring all of an agent's episodes.
 BY_ID = "episodes AS e NOT INDEXED WHERE e.id > ? AND e.id <= ? AND {} ORDER BY e.id"
 FETCH = f"""
@@ -63,7 +64,7 @@ WITH newest AS MATERIALIZED (
     FROM (
         SELECT agent_id, session_id, row_number() OVER () AS place
         FROM (
-            SELECT agent_id, session_id FROM episodes AS e WHERE {} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?
+            SELECT agent_id, session_id FROM {} WHERE {} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?
         )
     )
     GROUP BY agent_id, session_id
@@ -86,7 +87,7 @@ FROM (
     SELECT * FROM sessions AS s
     WHERE s.outcome IS NOT NULL AND {}
       AND EXISTS (
-          SELECT 1 FROM episodes AS e
+          SELECT 1 FROM episodes AS e INDEXED BY episodes_by_session
           WHERE e.session_id = s.session_id AND e.agent_id = s.agent_id AND e.id <= ? AND {}
       )
     ORDER BY s.agent_id, s.session_id
@@ -127,12 +128,20 @@ SELECT json_group_array(json((
     )
 ))) FROM json_each(?) AS word
 """
+# Agent and user are words of the index already, and each episode that the log itself has to bring in costs as much as
+# twenty rows of the index.
+POSTINGS_INDEX_ONLY = """
+SELECT json_group_array(json((
+    SELECT json_group_array(rowid)
+    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ORDER BY rowid DESC LIMIT ?)
+))) FROM json_each(?) AS word
+"""
 LIKE_POSTINGS = """
 SELECT json_group_array(json((
     SELECT json_group_array(id)
     FROM (
         SELECT id
-        FROM (SELECT id, author, content FROM episodes AS e WHERE {} ORDER BY timestamp DESC LIMIT ?)
+        FROM (SELECT id, author, content FROM {} WHERE {} ORDER BY timestamp DESC LIMIT ?)
         WHERE content LIKE word.value ESCAPE '\\' OR author LIKE word.value ESCAPE '\\'
         ORDER BY id DESC
         LIMIT ?
@@ -150,13 +159,13 @@ SMALLEST_ID, LARGEST_ID = 1, 2**63 - 1
 class SqliteReader:
     """A `ports.Reader` over one connection."""
 
-    def __init__(self, db: aiosqlite.Connection, where: Place, indexed: frozenset[str], *, fts: bool) -> None:
+    def __init__(self, db: aiosqlite.Connection, where: Place, indexed: Mapping[str, str], *, fts: bool) -> None:
         """Wrap a connection.
 
         Args:
             db: the connection.
             where: its file, for messages.
-            indexed: metadata keys that have an index.
+            indexed: metadata keys that have an index, and its name.
             fts: whether words are looked up in the full-text index.
         """
         self.db = db
@@ -178,12 +187,13 @@ class SqliteReader:
             condition, parameters = f"{condition} AND e.timestamp <= ?", (*parameters, latest)
         if before is not None:
             condition, parameters = f"{condition} AND (e.timestamp, e.id) < (?, ?)", (*parameters, *before)
-        return await self._episodes(LIST.format(NEWEST_FIRST.format(condition)), (*parameters, limit))
+        source = NEWEST_FIRST.format(episodes(scope, self._indexed), condition)
+        return await self._episodes(LIST.format(source), (*parameters, limit))
 
     async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
         """Return the oldest episodes after a cursor; see `ports.Reader.replay`."""
         condition, parameters = self._after(scope, after)
-        return await self._page(OLDEST_FIRST.format(condition), (*parameters, limit))
+        return await self._page(OLDEST_FIRST.format(episodes(scope, self._indexed), condition), (*parameters, limit))
 
     async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
         """Return episodes by id; see `ports.Reader.scan`."""
@@ -206,15 +216,17 @@ class SqliteReader:
         cursor = Cursor(to_micros(center.timestamp), center.id)
         earlier = await self.recent(scope, limit=before, before=cursor)
         condition, parameters = self._after(scope, cursor)
-        later = await self._episodes(LIST.format(OLDEST_FIRST.format(condition)), (*parameters, after))
+        source = OLDEST_FIRST.format(episodes(scope, self._indexed), condition)
+        later = await self._episodes(LIST.format(source), (*parameters, after))
         return earlier[::-1], later
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope; see `ports.Reader.sessions`."""
         condition, parameters = conditions(scope, self._indexed)
+        sql = SESSIONS.format(episodes(scope, self._indexed), condition)
         window = max(FIRST_WINDOW, limit)
         while True:
-            answer = await self._answer(SESSIONS.format(condition), (*parameters, window, limit))
+            answer = await self._answer(sql, (*parameters, window, limit))
             seen, rows = cast("tuple[int, list[list[object]]]", answer)
             if seen < window or len(rows) >= limit:
                 return [decode_session(row) for row in rows]
@@ -253,12 +265,14 @@ class SqliteReader:
         condition, parameters = conditions(scope, self._indexed)
         if self._fts:
             matches = _array([match(scope, word) for word in words])
+            if not is_narrowed(scope.where):
+                return cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, matches)))
             given = (*await self._span(scope), bound, *parameters, most, matches)
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
         spellings = [_spellings(word) for word in words]
         patterns = _array([_like_pattern(spelling) for group in spellings for spelling in group])
-        given = (*parameters, bound, most, patterns)
-        found = iter(cast("list[list[int]]", await self._answer(LIKE_POSTINGS.format(condition), given)))
+        sql = LIKE_POSTINGS.format(episodes(scope, self._indexed), condition)
+        found = iter(cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns))))
         return [sorted(set().union(*islice(found, len(group))), reverse=True)[:most] for group in spellings]
 
     def _after(self, scope: Scope, cursor: Cursor | None) -> Clause:
@@ -307,7 +321,8 @@ class SqliteReaders:
         try:
             for _ in range(settings.readers):
                 db = await connect_reader(where, busy_timeout=settings.busy_timeout)
-                indexed = frozenset(settings.indexed_metadata)
+                # Not each key that is set has an index: who only reads makes none.
+                indexed = await _metadata_indexes(db, settings.indexed_metadata)
                 opened.append(SqliteReader(db, where, indexed, fts=await has_index(db)))
         except BaseException:
             for reader in opened:
@@ -361,6 +376,12 @@ class SqliteReaders:
         finally:
             # The connection's thread runs it before whatever the next borrower asks, even if this task is cancelled.
             await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
+
+
+async def _metadata_indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Find the index of each metadata key that has one."""
+    indexes = list(await db.execute_fetchall("SELECT name, sql FROM sqlite_schema WHERE type = 'index'"))
+    return {key: name for key in keys for name, sql in indexes if metadata_member(key) in (sql or "")}
 
 
 def _array(values: Sequence[object]) -> str:
