@@ -1,0 +1,272 @@
+"""What is said in English beside the issue itself: circumstances, questions on the side, thanks and complaints."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from episodic.corpus.english_orders import ORDER_ISSUES
+from episodic.corpus.english_products import PRODUCT_ISSUES
+from episodic.corpus.speech import Exchange, Language
+from episodic.corpus.tools import (
+    ACCOUNTS,
+    GUARANTEES,
+    INVOICES,
+    KNOWLEDGE,
+    ORDERS,
+    OTHER_ORDER,
+    SHIPMENTS,
+    SUBSCRIPTIONS,
+)
+
+__all__ = ["ENGLISH"]
+
+_GIVEN: Final = (
+    *("Maria", "James", "Anna", "David", "Sara", "Michael", "Laura", "Daniel", "Emma", "Thomas", "Julia", "Peter"),
+    *("Olivia", "Ahmed", "Sofia", "Robert", "Nina", "Marco", "Elena", "Paul", "Fatima", "John", "Ines", "Omar"),
+    *("Grace", "Viktor", "Chloe", "Samuel", "Ingrid", "Lucas", "Hannah", "Mateusz", "Amira", "Oskar", "Leah"),
+    *("Patrick", "Zoe", "Ravi", "Freya", "Hugo", "Priya", "Niamh", "George", "Astrid", "Callum", "Meera", "Tobias"),
+    *("Eleni", "Andrei", "Rosa", "Kwame", "Sinead", "Henrik", "Yara", "Dmitri", "Lina", "Rhys", "Adaeze", "Emil"),
+    *("Noor", "Stefan", "Aoife", "Ivan", "Leila", "Magnus", "Petra", "Jonas", "Imogen", "Kofi", "Dana", "Piotr"),
+    *("Beatrix", "Selim", "Maeve", "Arjun", "Tilda", "Gareth", "Zainab", "Anton", "Rowan", "Mirela", "Euan"),
+    *("Saoirse", "Bilal", "Hedda", "Cormac", "Iris", "Vikram", "Elif", "Torsten", "Wren", "Ophelia", "Desmond"),
+)
+_FAMILY: Final = (
+    *("Ander", "Hart", "Berg", "Wood", "Lind", "Smith", "Holm", "Carl", "Ford", "West", "Dahl", "Brown", "Win"),
+    *("Kirk", "Morri", "Nord", "Oak", "Thorn", "Wal", "Ash", "Brad", "Cole", "Dun", "Eller", "Fair", "Gold", "Hal"),
+    *("Ivar", "Jarr", "Kel", "Lang", "Marl", "Nor", "Os", "Pem", "Quin", "Rad", "Sand", "Tor", "Ul", "Val", "Whit"),
+    *("Yar", "Zel", "Aber", "Black", "Cran", "Drey", "Ester", "Fen", "Grant", "Hazel", "Inger", "Jans", "Kors"),
+    *("Lom", "Mal", "New", "Old", "Pap", "Ros", "Sten", "Tal", "Ud", "Vester", "Wick", "Yel", "Zim", "Bal", "Cas"),
+)
+_ENDINGS: Final = (
+    *("son", "", "man", "ley", "ton", "berg", "well", "field", "er", "wood", "ford", "s", "worth", "by", "sen"),
+    *("stein", "gren", "ova", "qvist", "bury", "hurst", "escu", "idis", "ski", "etti", "combe", "enko", "wick"),
+    *("mark", "low", "ham", "stad", "ez", "akis", "oni", "wicz", "dale", "more", "shaw", "thorpe"),
+)
+_CIRCUMSTANCES: Final = (
+    "I already wrote to you about this on {weekday} and nobody came back to me.",
+    "It was meant for {occasion}, so I am running out of time.",
+    "I have been a customer since {year} and never had any trouble before.",
+    "I need the {thing} for {place}, there is no other one that I could use meanwhile.",
+    "The last time, with the {thing2}, everything went smoothly.",
+    "My {relative} paid for it, so please do not send anything to the house that spoils the surprise.",
+    "As {job} I am on the phone all day, so chat suits me better than a call.",
+    "I have been waiting in the phone queue for {minutes} minutes and then gave up.",
+    "The {relative} of a friend has had exactly the same with the {thing2}.",
+    "I am travelling from {day} on and cannot take care of it after that.",
+    "The reviews said that your support is quick, so I am hopeful.",
+    "I work as {job}, and without the {thing} I lose about a day each week.",
+    "It stands in {place}, in case that makes a difference.",
+    "A colleague of yours called {colleague} told me to mention the number {request}.",
+    "We bought it together with the {thing2} and only one of the two makes trouble.",
+    "My {relative} uses it more than I do and is rather cross by now.",
+    "I would be fine with the {colour} one too, if that makes it any easier.",
+    "I found a thread in a forum in which others from {city} report the same.",
+    "I have attached two pictures, sorry for the poor light in {place}.",
+    "Frankly, I am a little disappointed, because {occasion} is only a few days away.",
+    "I did read the help pages, and the article on the {thing} does not mention it.",
+    "My budget is tight this month, {amount} is not a small sum for {job}.",
+    "There was a thunderstorm in {city} that evening, perhaps it has to do with it.",
+    "It is not urgent, though I would like to have it settled before {occasion}.",
+    "The manual is only in a language that neither I nor my {relative} can read.",
+    "English is not my first language, please tell me if anything is unclear.",
+    "I am writing on behalf of my {relative}, who does not hear well on the phone.",
+    "The shop assistant in {city} could not help either and sent me to you.",
+    "Since the children spilled juice in {place} I keep it on the upper shelf.",
+    "I am blind and use a screen reader, so pictures will not help me much.",
+    "We are renovating {place} at the moment and everything is covered in dust.",
+    "The lift in our building is out of order, which the courier may not have liked.",
+    "It has the {colour} finish, the one from the spring catalogue.",
+    "I had to borrow another {thing2} from my {relative} in the meantime.",
+    "Last {weekday} it worked for a moment, then it was the same again.",
+    "The dog barked the whole afternoon, so somebody must have been at the door.",
+    "My insurance wants a written statement from you before it pays anything.",
+    "Your newsletter advertises the {thing} for less than what I paid, which adds to it.",
+    "I keep a diary of all this for the consumer centre in {city}.",
+    "Please bear with me, I am typing with one hand because the other arm is in plaster.",
+    "It was the very last one on the shelf, according to the site.",
+    "For {occasion} I had promised my {relative} that it would be there.",
+    "We are a small workshop with four people, and the {thing} is shared by all of us.",
+    "I would rather mend it than throw it away, if there are spare parts.",
+    "The whole street was without power on {weekday}, which may have been too much for it.",
+    "My old one from {brand} lasted for eleven years, I had hoped for the same.",
+    "I have kept the carton and all the little bags, should you want to have it back.",
+)
+_ASSURANCES: Final = (
+    "I have noted everything in {ticket}, so you will not have to explain it again.",
+    "I am sorry for the trouble that this has caused you, {first}.",
+    "You will get a summary of this at {email} in a few minutes.",
+    "Please keep the original packaging of the {thing} until then.",
+    "Thank you for your patience, {first}, I know that this has taken long.",
+    "If nothing has happened by {eta}, answer to this chat and it comes back to us with priority.",
+    "There is nothing that you need to do for the moment.",
+    "As a small apology I have added {days} months of {plan} to your account.",
+    "I can also pass it on to a colleague if you would like to talk to a person.",
+    "For your records, the reference of this conversation is {ticket}.",
+    "The voucher {coupon} over {part} is yours for the inconvenience and is valid until the end of the year.",
+    "Other customers in {city2} have reported the same, so you are not alone with it.",
+    "I have checked this twice, because the first answer of the system was {error}.",
+    "I will keep the conversation open so that you can come back to it from your {device}.",
+    "Our team in {warehouse} has been told as well.",
+    "I wish you a pleasant time at {occasion} all the same.",
+    "Should you move away from {city} before that, a short note here is enough.",
+)
+_EXCHANGES: Final = (
+    Exchange(
+        "One more thing: does the guarantee of the {thing} cover the {thing2} that came with it as well?",
+        "The {thing2} is covered on its own for two years, independent of the {model}; keep invoice {invoice} for it.",
+        GUARANTEES,
+    ),
+    Exchange(
+        "And when would the money be on my card? The one ending {card} is billed on the last day of the month.",
+        "Banks usually take three to five working days, so count on {eta}; the card ending {card} is the right one.",
+    ),
+    Exchange(
+        "Can you send the invoice for {order} once more? The one from {day} cannot be opened on my {device}.",
+        "I have sent {invoice} to {email} again, this time as a plain document without the form fields.",
+        INVOICES,
+    ),
+    Exchange(
+        "Do I have to be at home for that? On {weekday} I only get back in the evening, I work as {job}.",
+        "No, a neighbour can accept it too, or {carrier} leaves it in the shop around the corner for {days} days.",
+        SHIPMENTS,
+    ),
+    Exchange(
+        "While you are at it, what is the status of my other order {order2}? The {thing2} was in it.",
+        "The order {order2} with the {thing2} has been packed in {warehouse} and leaves with {carrier} tomorrow.",
+        OTHER_ORDER,
+    ),
+    Exchange(
+        "Is there a spare part for the {model}? A seal or a clip would probably do, the rest is fine.",
+        "There is a small repair kit for the {model}, article {sku}, for {part} including postage.",
+        KNOWLEDGE,
+    ),
+    Exchange(
+        "Could I have the {colour} version instead, in case it makes a difference for the price?",
+        "The {colour} one costs the same at the moment, and {days} pieces of it are left.",
+        ORDERS,
+    ),
+    Exchange(
+        "What happens to my points and the voucher {coupon} if the order is cancelled?",
+        "Points are credited again within a day, and {coupon} can be used once more until it expires.",
+        ACCOUNTS,
+    ),
+    Exchange(
+        "My {relative} has the {plan} plan, may both of us use it for the same {thing}?",
+        "Yes, {plan} allows up to {days} people in one household, you invite them in the settings under family.",
+        SUBSCRIPTIONS,
+    ),
+    Exchange(
+        "Are you a person or a program, by the way? Either is fine, I would just like to know.",
+        "I am the shop's assistant program; {colleague} and the others take over whenever I cannot go on.",
+    ),
+    Exchange(
+        "Why did the tracking for {tracking} say something else this morning?",
+        "The public page of {carrier} lags behind by some hours, I am looking at the scans of the depot itself.",
+        SHIPMENTS,
+    ),
+    Exchange(
+        "Is it safe to keep using the {thing} until then? I noticed lately that {fault}.",
+        "Please unplug it and do not use it until it has been looked at, just to be on the safe side.",
+        KNOWLEDGE,
+    ),
+    Exchange(
+        "Which settings should I look at on my {device} after the update to {version}?",
+        "Only the permission for the local network and the battery saver, both are in the settings of the app.",
+        KNOWLEDGE,
+    ),
+    Exchange(
+        "Could somebody call me about it? {weekday} before noon would be best, at work I have no reception.",
+        "I have asked for a call on {weekday} morning, {colleague} will use the number in your account.",
+    ),
+    Exchange(
+        "Do you ship to {city2} as well? We are moving there soon and I would like to order another {thing2}.",
+        "Yes, {city2} takes one working day longer, and from {part} upwards the shipping is free.",
+    ),
+    Exchange(
+        "Does the old {thing} have to be recycled somewhere special, or do you take it back?",
+        "You may hand it over to the driver of {carrier}, we dispose of it properly and free of charge.",
+        KNOWLEDGE,
+    ),
+)
+
+ENGLISH: Final = Language(
+    code="en",
+    joint=" ",
+    given=_GIVEN,
+    family=_FAMILY,
+    endings=_ENDINGS,
+    issues=ORDER_ISSUES + PRODUCT_ISSUES,
+    circumstances=_CIRCUMSTANCES,
+    requests=(
+        "Can you help me with this?",
+        "What can be done about it?",
+        "Could you please check that?",
+        "Please let me know what you need from me.",
+        "How do we get this solved?",
+        "I would like to have this sorted out today.",
+        "Who is in charge of that?",
+        "I am grateful for any hint.",
+        "Please fix this.",
+        "Hello? 😕",
+    ),
+    questions=(
+        "Hello {first}, I am sorry to hear that. Which order is it about, and since when has it been like this?",
+        "Thank you for writing to us, {first}, I will gladly take care of it. May I have the number and a few details?",
+        "Hi {first}, that is certainly not how it should be. Could you tell me a bit more, so that I can look it up?",
+        "Good day {first}, thanks for the details so far. Is it still the same now, and what have you tried already?",
+        "Hello and thank you for getting in touch about the {thing}. To find it I need one or two more details.",
+        "I understand, {first}. Is {email} the address of the account, and are you still in {city}?",
+    ),
+    offers=(
+        "Shall I go ahead with it?",
+        "Is that all right with you?",
+        "May I do that for you?",
+        "Would that be a way forward for you?",
+        "If you agree, I will take care of it straight away.",
+    ),
+    exchanges=_EXCHANGES,
+    agreements=(
+        "Yes, please.",
+        "OK, go ahead.",
+        "Sounds good, please do that.",
+        "Yes 👍",
+        "Fine with me, as long as it is done by {day}.",
+        "If there is no other way, yes.",
+        "Sure, thanks.",
+        "Alright, but please confirm it to {email} as well.",
+        "ok",
+        "Yes, and please quickly, {occasion} is coming up.",
+        "Agreed.",
+        "Go for it 🙂",
+    ),
+    assurances=_ASSURANCES,
+    caveats=(
+        "The shipping of {part}, however, I cannot give back, it has to be decided by the shop manager.",
+        "For the {thing2} you will have to wait a little longer, that part is still open.",
+        "This only settles one half of it, the other half stays open under {ticket}.",
+    ),
+    thanks=(
+        "Thank you, that was quick!",
+        "Perfect, thanks a lot for your help, {order} is off my mind now 🙏",
+        "Great, I see it in my account already. Have a nice {weekday}!",
+        "Thanks! My {relative} will be glad to hear it.",
+        "Wonderful, that works. The {thing} is back in {place} where it belongs 🎉",
+        "Thanks.",
+        "That answers everything, I will leave a good review ⭐⭐⭐⭐⭐",
+    ),
+    complaints=(
+        "That does not help me at all. I have spent {minutes} minutes on this and I am where I was before 😠",
+        "I am not satisfied with that and will order elsewhere in future.",
+        "Then please close my account, I have had enough of the {brand} products too.",
+        "So nothing happens until {eta}? That is not acceptable, I expect a call from {colleague}.",
+        "Disappointing.",
+        "I will take this to the consumer advice centre in {city} and ask for {amount} back in writing.",
+    ),
+    goodbyes=(
+        "You are welcome, {first}! The conversation {ticket} stays open for a week in case anything else comes up.",
+        "Thank you for your understanding, {first}. All the best, and greetings to {city}.",
+        "Glad I could help. If you have a moment, please rate this chat in the mail that goes to {email}.",
+        "I have passed your feedback on. You will hear from us about {ticket} by {eta} at the latest.",
+        "Have a good {weekday}!",
+    ),
+)
