@@ -7,10 +7,12 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from episodic.codec import draft_metadata, encode_row, episode_of, to_micros
 from episodic.errors import (
@@ -38,6 +40,8 @@ from episodic.sqlite.engine import Engine, open_engine
 from episodic.writer import Writer
 
 __all__ = ["EpisodicLog"]
+
+BREATH_SECONDS = 0.001
 
 _draft = quick(Draft)
 
@@ -89,7 +93,8 @@ class EpisodicLog(Reading):
             raise ClosedError(msg)
         self._engine = engine = await open_engine(self._path, self._settings, read_only=self._read_only)
         if engine.store is not None:
-            self._writer = Writer(engine.store, self._settings, engine.clock)
+            give_way = partial(_give_way, engine.readers)
+            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=give_way)
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
         # A task of its own, not a task group of the caller's: the log may be closed from another task than the one
@@ -307,6 +312,18 @@ class EpisodicLog(Reading):
         if asyncio.get_running_loop() is not self._loop:
             msg = f"{self._path}: the log was opened in another event loop; open it in this one"
             raise WrongLoopError(msg)
+
+
+async def _give_way(readers: Readers) -> None:
+    """Let others have the event loop and, while one of them reads, its thread have the interpreter.
+
+    A thread that comes back from SQLite beside a busy event loop waits 5 ms for the interpreter, several times for one
+    answer; while the event loop sleeps it gets it at once. The store works on meanwhile.
+    """
+    if readers.idle < readers.size:
+        await anyio.sleep(BREATH_SECONDS)
+    else:
+        await checkpoint()
 
 
 def _encoded(draft: Draft, now: int) -> tuple[bytes, int, bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -23,8 +23,8 @@ __all__ = ["Writer", "next_batch"]
 
 IN_FLIGHT = 2
 
-# Waiters wake in slices with a turn of the event loop between, so that a reader's answer need not wait for all of them.
-SLICE = 64
+# Waiters wake in slices and others have a turn between, so that a reader's answer need not wait for all of them.
+SLICE = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -85,17 +85,21 @@ class Writer:
         in_flight: batches being committed.
     """
 
-    def __init__(self, store: Store, settings: Settings, clock: int) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, clock: int, *, give_way: Callable[[], Awaitable[None]] = checkpoint
+    ) -> None:
         """Make a writer; nothing is written until `run` runs.
 
         Args:
             store: where to.
             settings: bounds of the queue and of a batch.
             clock: the latest time that the log gave before, in microseconds.
+            give_way: awaited between two slices of waiters, to let others have a turn.
         """
         self._store = store
         self._settings = settings
         self._clock = clock
+        self._give_way = give_way
         self._queue: deque[_Entry | _Resolution] = deque()
         self._waiting: deque[_Waiter] = deque()
         self._work, self._idle = anyio.Event(), False
@@ -122,7 +126,8 @@ class Writer:
 
     def now(self) -> int:
         """Return the time in microseconds since 1970; it never runs backwards, whatever the machine's clock does."""
-        self._clock = max(self._clock, time.time_ns() // 1000)
+        # One microsecond on at the least, so that calls keep their order whichever of them is committed first.
+        self._clock = max(self._clock + 1, time.time_ns() // 1000)
         return self._clock
 
     async def append(self, operation: Append) -> Appended:
@@ -168,6 +173,7 @@ class Writer:
             self.close()
             self._fail(self._queue, _closed())
             self._queue.clear()
+            self.queued_rows = self.queued_bytes = 0
 
     def close(self) -> None:
         """Take no more calls; what is queued is still written, and who waits for room gets ClosedError."""
@@ -258,9 +264,11 @@ class Writer:
         """Take the next batch off the queue: what is ready, but of what waits no more than its share.
 
         Without the share the first batch in flight would take nearly every task along for ever, and the second, a
-        handful, would leave the store idle while they wake.
+        handful, would leave the store idle while they wake. A batch that was waited for goes in whole.
         """
-        most = min(self._settings.batch_rows, -(-self.queued_rows // IN_FLIGHT))
+        most = self._settings.batch_rows
+        if not self._settings.linger:
+            most = min(most, -(-self.queued_rows // IN_FLIGHT))
         batch: list[_Entry] = []
         sizes = (entry.rows if isinstance(entry, _Entry) else None for entry in self._queue)
         for _ in range(next_batch(sizes, most)):
@@ -336,7 +344,7 @@ class Writer:
                 offset += entry.rows
                 told += 1
                 if told % SLICE == 0:
-                    await checkpoint()
+                    await self._give_way()
         finally:
             # A cancelled writer still tells everyone that the batch is committed.
             for entry in batch[told:]:
