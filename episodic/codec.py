@@ -111,7 +111,7 @@ def encode_row(draft: Draft, micros: int, metadata: bytes) -> bytes:
     )
 
 
-def episode_of(draft: Draft, episode_id: int, micros: int, metadata: bytes) -> Episode:
+def episode_of(draft: Draft, episode_id: int, instant: datetime, metadata: bytes) -> Episode:
     """Build the receipt of a draft: the episode as the log now holds it."""
     return _episode(
         episode_id,
@@ -119,7 +119,7 @@ def episode_of(draft: Draft, episode_id: int, micros: int, metadata: bytes) -> E
         draft.session_id,
         draft.user_id,
         draft.author,
-        from_micros(micros),
+        instant,
         draft.role,
         draft.content,
         draft.outcome,

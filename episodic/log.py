@@ -6,15 +6,15 @@ import asyncio
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import anyio
 from anyio.lowlevel import checkpoint
 
-from episodic.codec import draft_metadata, encode_row, episode_of, to_micros
+from episodic.codec import draft_metadata, encode_row, episode_of, from_micros, to_micros
 from episodic.errors import (
     ClosedError,
     DraftError,
@@ -32,7 +32,7 @@ from episodic.model import (
     check_comparable,
     is_outcome,
 )
-from episodic.ports import Append, Readers, Resolve
+from episodic.ports import Append, Appended, Readers, Resolve
 from episodic.reading import Reading
 from episodic.records import quick
 from episodic.settings import Settings
@@ -91,15 +91,21 @@ class EpisodicLog(Reading):
         if self._keeper is not None:
             msg = f"{self._path}: the log is open already, or was; make another with EpisodicLog.open"
             raise ClosedError(msg)
-        self._engine = engine = await open_engine(self._path, self._settings, read_only=self._read_only)
-        if engine.store is not None:
-            give_way = partial(_give_way, engine.readers)
-            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=give_way)
         self._loop = asyncio.get_running_loop()
         self._process = os.getpid()
+        opened: asyncio.Future[None] = self._loop.create_future()
         # A task of its own, not a task group of the caller's: the log may be closed from another task than the one
-        # that opened it, and an error of the caller's passes through unwrapped.
-        self._keeper = asyncio.create_task(self._keep(engine), name=f"episodic {engine.path}")
+        # that opened it, and an error of the caller's passes through unwrapped. And a caller who gives up opening need
+        # not wait for SQLite, which nothing cuts short: the keeper closes what it opens then.
+        self._keeper = asyncio.create_task(self._keep(opened), name=f"episodic {os.fspath(self._path)}")
+        try:
+            await opened
+        except asyncio.CancelledError:
+            self._stop()
+            raise
+        except BaseException:
+            self._keeper = None
+            raise
         return self
 
     async def __aexit__(
@@ -127,8 +133,6 @@ class EpisodicLog(Reading):
             return
         self._check_place()
         self._stop()
-        if self._writer is not None:
-            self._writer.close()
         await asyncio.shield(self._keeper)
 
     async def record(
@@ -174,11 +178,10 @@ class EpisodicLog(Reading):
         )
         writer = self._writing()
         now = writer.now()
-        row, micros, encoded = _encoded(draft, now)
-        appended = await writer.append(Append((row,), len(row), _clock(draft, now), event_id is not None))
-        if appended.repeats:
-            return episode_of(draft, *appended.repeats[0], encoded)
-        return episode_of(draft, appended.first_id, micros, encoded)
+        made = _encoded(draft, now, from_micros(now))
+        clock = now if timestamp is None else 0
+        appended = await writer.append(Append((made.row,), len(made.row), clock, event_id is not None))
+        return _receipt(made, 0, appended)
 
     async def record_many(self, drafts: Iterable[Draft]) -> list[Episode]:
         """Record several episodes in one transaction: all or none, in order.
@@ -205,19 +208,13 @@ class EpisodicLog(Reading):
             return []
         writer = self._writing()
         now = writer.now()
-        rows = [_encoded(draft, now) for draft in checked]
-        appended = await writer.append(
-            Append(
-                [row for row, _, _ in rows],
-                sum(len(row) for row, _, _ in rows),
-                max(_clock(draft, now) for draft in checked),
-                any(draft.event_id is not None for draft in checked),
-            )
-        )
-        return [
-            episode_of(draft, *appended.repeats.get(line, (appended.first_id + line, micros)), encoded)
-            for line, (draft, (_, micros, encoded)) in enumerate(zip(checked, rows, strict=True))
-        ]
+        instant = from_micros(now)
+        made = [_encoded(draft, now, instant) for draft in checked]
+        rows = [one.row for one in made]
+        clock = now if any(draft.timestamp is None for draft in checked) else 0
+        has_events = any(draft.event_id is not None for draft in checked)
+        appended = await writer.append(Append(rows, sum(map(len, rows)), clock, has_events))
+        return [_receipt(one, line, appended) for line, one in enumerate(made)]
 
     async def resolve(self, agent_id: str, session_id: str, outcome: str | None) -> None:
         """Record how a session ended, known only later; None takes it back.
@@ -263,13 +260,22 @@ class EpisodicLog(Reading):
             wal_bytes=engine.wal_bytes(),
         )
 
-    async def _keep(self, engine: Engine) -> None:
-        """Write until the log is closed, then close every connection, also when the event loop is torn down."""
+    async def _keep(self, opened: asyncio.Future[None]) -> None:
+        """Open, write until the log is closed, then close every connection, also when the event loop is torn down."""
         try:
-            if self._writer is None:
-                await self._closing.wait()
-            else:
-                await self._writer.run()
+            engine = await open_engine(self._path, self._settings, read_only=self._read_only)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the caller gets it
+            if not opened.done():
+                opened.set_exception(exc)
+            return
+        except asyncio.CancelledError:
+            opened.cancel()
+            raise
+        try:
+            self._wire(engine)
+            if not opened.done():
+                opened.set_result(None)
+            await (self._closing.wait() if self._writer is None else self._writer.run())
         except asyncio.CancelledError:
             warnings.warn(f"{self!r} was never closed; use `async with`", ResourceWarning, stacklevel=1)
             raise
@@ -277,9 +283,20 @@ class EpisodicLog(Reading):
             self._stop()
             await engine.aclose()
 
+    def _wire(self, engine: Engine) -> None:
+        self._engine = engine
+        if engine.store is not None:
+            give_way = partial(_give_way, engine.readers)
+            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=give_way)
+        if self._is_closing:
+            self._stop()
+
     def _stop(self) -> None:
+        """Take no more calls; what is queued is still written."""
         self._is_closing = True
         self._closing.set()
+        if self._writer is not None:
+            self._writer.close()
 
     def _news(self) -> anyio.Event:
         return self._closing if self._writer is None else self._writer.committed
@@ -309,7 +326,11 @@ class EpisodicLog(Reading):
         if os.getpid() != self._process:
             msg = f"{self._path}: the log was opened before a fork; open it in this process"
             raise WrongLoopError(msg)
-        if asyncio.get_running_loop() is not self._loop:
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is not self._loop:
             msg = f"{self._path}: the log was opened in another event loop; open it in this one"
             raise WrongLoopError(msg)
 
@@ -326,13 +347,28 @@ async def _give_way(readers: Readers) -> None:
         await checkpoint()
 
 
-def _encoded(draft: Draft, now: int) -> tuple[bytes, int, bytes]:
-    """Encode a draft: the row, its time in microseconds, and its metadata."""
-    encoded = draft_metadata(draft)
-    micros = now if draft.timestamp is None else to_micros(draft.timestamp)
-    return encode_row(draft, micros, encoded), micros, encoded
+class _Encoded(NamedTuple):
+    """A draft on its way: the row for the store, and what its receipt is made of."""
+
+    draft: Draft
+    row: bytes
+    instant: datetime
+    metadata: bytes
 
 
-def _clock(draft: Draft, now: int) -> int:
-    """Return the time that the log gave a draft, 0 when its caller gave one."""
-    return now if draft.timestamp is None else 0
+def _encoded(draft: Draft, now: int, instant: datetime) -> _Encoded:
+    """Encode a draft; `now`, in microseconds, and `instant` are the same time, for a draft that has none."""
+    metadata = draft_metadata(draft)
+    if draft.timestamp is None:
+        return _Encoded(draft, encode_row(draft, now, metadata), instant, metadata)
+    given = draft.timestamp.astimezone(UTC)
+    return _Encoded(draft, encode_row(draft, to_micros(given), metadata), given, metadata)
+
+
+def _receipt(made: _Encoded, line: int, appended: Appended) -> Episode:
+    """Build the episode that a row became, or the one that its event id had made before."""
+    draft, _, instant, metadata = made
+    if line in appended.repeats:
+        first_id, micros = appended.repeats[line]
+        return episode_of(draft, first_id, from_micros(micros), metadata)
+    return episode_of(draft, appended.first_id + line, instant, metadata)

@@ -2,16 +2,21 @@
 -- however many rows it holds. Python's sqlite3 gives up the GIL at each step of a statement and must win it back, so a
 -- statement for each row would lose a factor of 100 beside a busy event loop.
 --
--- doc: the rows, a JSON array of arrays in the order of codec.ROW_FIELDS; n: how many; clock: the latest time that the
--- log gave to one of them, or 0; has_events: whether one of them has an event id.
+-- doc: the rows, a JSON array of arrays in the order of codec.ROW_FIELDS; n: how many; first_id: the id that the writer
+-- takes for free and the first row must get, or NULL for whichever is; clock: the latest time that the log gave to one of
+-- them, or 0; has_events: whether one of them has an event id.
 
-CREATE TEMP VIEW batch AS SELECT NULL AS doc, NULL AS n, NULL AS clock, NULL AS has_events WHERE 0;
+CREATE TEMP VIEW batch AS
+SELECT NULL AS doc, NULL AS n, NULL AS first_id, NULL AS clock, NULL AS has_events WHERE 0;
 
 -- What must happen to the episodes from first_id on beside their own table; see index_append.sql.
 CREATE TEMP VIEW appended AS SELECT NULL AS first_id, NULL AS n WHERE 0;
 
 CREATE TEMP TRIGGER append_batch INSTEAD OF INSERT ON batch
 BEGIN
+    -- Another process has written, or a batch before this one was refused.
+    SELECT raise(ABORT, 'episodic: stale ids') FROM log_state WHERE NEW.first_id <> next_id;
+
     INSERT INTO episodes
         (id, agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id)
     SELECT

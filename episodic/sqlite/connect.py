@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -89,26 +91,50 @@ def place(path: str | os.PathLike[str], *, read_only: bool) -> Place:
         )
         raise OpenError(msg)
     name = os.fspath(path)
-    if not name or name == ":memory:" or "\0" in name:
+    if not name or name == ":memory:" or not _is_encodable(name):
         msg = f"{name!r} is no path of a file; a log is shared by several connections and needs a file"
         raise OpenError(msg)
-    target = Path(name).absolute()
+    # The file itself, not a link to it: SQLite keeps the write-ahead log beside the file.
+    target = Path(os.path.realpath(name))
+    with translated(target):
+        return _reading_place(target) if read_only else _writing_place(target)
+
+
+def _reading_place(target: Path) -> Place:
+    if not _stands(target):
+        msg = f"there is no log at {target}; check the path"
+        raise OpenError(msg)
+    wal = target.with_name(f"{target.name}-wal")
+    return Place(target, read_only=True, immutable=not os.access(target.parent, os.W_OK) and not wal.exists())
+
+
+def _writing_place(target: Path) -> Place:
+    needed = [target, target.parent] if _stands(target) else [target.parent]
+    if not all(os.access(path, os.W_OK) for path in needed):
+        msg = f"{target} cannot be written by this user; change its permissions, or open it with read_only=True"
+        raise ReadOnlyError(msg)
+    return Place(target, read_only=False, immutable=False)
+
+
+def _is_encodable(name: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        return False
+
+
+def _stands(target: Path) -> bool:
+    """Tell whether there is a file; anything else than a file, or than nothing in a folder, is an error."""
     if target.is_dir():
         msg = f"{target} is a folder; name a file in it"
         raise OpenError(msg)
     if not target.parent.is_dir():
         msg = f"the folder {target.parent} does not exist; make it first"
         raise OpenError(msg)
-    if read_only:
-        if not target.exists():
-            msg = f"there is no log at {target}; check the path"
-            raise OpenError(msg)
-        wal = target.with_name(f"{target.name}-wal")
-        return Place(target, read_only=True, immutable=not os.access(target.parent, os.W_OK) and not wal.exists())
-    if not os.access(target if target.exists() else target.parent, os.W_OK) or not os.access(target.parent, os.W_OK):
-        msg = f"{target} cannot be written by this user; change its permissions, or open it with read_only=True"
-        raise ReadOnlyError(msg)
-    return Place(target, read_only=False, immutable=False)
+    if target.exists() and not target.is_file():
+        msg = f"{target} is no regular file; use another path"
+        raise OpenError(msg)
+    return target.exists()
 
 
 async def connect_writer(where: Place, *, busy_timeout: float) -> aiosqlite.Connection:
@@ -149,13 +175,26 @@ async def connect_reader(where: Place, *, busy_timeout: float) -> aiosqlite.Conn
 
 
 async def _connect(where: Place, mode: str, busy_timeout: float) -> aiosqlite.Connection:
-    uri = f"file:{quote(str(where.path))}?mode={mode}{'&immutable=1' if where.immutable else ''}"
+    uri = f"file:{quote(os.fsencode(where.path))}?mode={mode}{'&immutable=1' if where.immutable else ''}"
+    connect = partial(aiosqlite.connect, uri, uri=True, isolation_level=None, timeout=busy_timeout)
     with translated(where.path):
         try:
-            return await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=busy_timeout)
+            return await _in_daemon(connect)
         except sqlite3.OperationalError as exc:
             msg = f"{where.path} cannot be opened: {exc}"
             raise OpenError(msg) from exc
+
+
+def _in_daemon(make: Callable[[], aiosqlite.Connection]) -> aiosqlite.Connection:
+    """Make a connection whose thread does not keep the process alive when nobody closes it.
+
+    A thread is a daemon if the one that makes it is, and aiosqlite makes the connection's thread together with it.
+    """
+    made: list[aiosqlite.Connection] = []
+    maker = Thread(target=lambda: made.append(make()), daemon=True)
+    maker.start()
+    maker.join()
+    return made[0]
 
 
 async def _switch_to_wal(db: aiosqlite.Connection, path: Path, busy_timeout: float) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from episodic.errors import NotOurFileError
+from episodic.errors import NotOurFileError, WrongLoopError
 from episodic.settings import Settings
-from episodic.sqlite.connect import Place, connect_reader, place
+from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place, translated
 from episodic.sqlite.migrate import identify
 from episodic.sqlite.readers import SqliteReaders
 from episodic.sqlite.store import SqliteStore
 
 __all__ = ["Engine", "open_engine"]
+
+FileId: TypeAlias = tuple[int, int]
+
+# Which processes have which files open, by device and inode. A forked child inherits SQLite's own table of open files,
+# but not the locks in it: whatever it opened there could lose what it acknowledged.
+_openers: defaultdict[FileId, list[int]] = defaultdict(list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +30,9 @@ class Engine:
     """An open database.
 
     Attributes:
-        path: its file.
+        where: its file.
+        file_id: the file's identity, which a fork hands on.
+        has_wal: whether there was a write-ahead log when it was opened for reading.
         store: the writing connection, or None when it was opened for reading only.
         readers: the reading connections.
         clock: the latest time that the log gave before, in microseconds.
@@ -32,13 +41,20 @@ class Engine:
         version: of SQLite.
     """
 
-    path: str
+    where: Place
+    file_id: FileId
+    has_wal: bool
     store: SqliteStore | None
     readers: SqliteReaders
     clock: int
     mode: Literal["fts", "like"]
     reindexed: int
     version: str
+
+    @property
+    def path(self) -> str:
+        """The database file."""
+        return str(self.where.path)
 
     def file_bytes(self) -> int:
         """Return the size of the database file."""
@@ -53,6 +69,9 @@ class Engine:
         await self.readers.aclose()
         if self.store is not None:
             await self.store.aclose()
+        elif not (self.has_wal or self.where.immutable):
+            await leave_nothing(self.where)
+        _openers[self.file_id].remove(os.getpid())
 
 
 async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> Engine:
@@ -63,12 +82,15 @@ async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_
         ReadOnlyError: when it is to be written and cannot be.
     """
     where = place(path, read_only=read_only)
+    has_wal = wal_of(where.path).exists()
+    _refuse_after_fork(where)
     if read_only:
         await _check_ours(where, settings)
-        return _engine(where, None, await SqliteReaders.open(where, settings), 0)
+        return _engine(where, None, await SqliteReaders.open(where, settings), 0, has_wal=has_wal)
     store = await SqliteStore.open(where, settings)
     try:
-        return _engine(where, store, await SqliteReaders.open(where, settings), await store.clock())
+        readers = await SqliteReaders.open(where, settings)
+        return _engine(where, store, readers, await store.clock(), has_wal=has_wal)
     except BaseException:
         await store.aclose()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import aiosqlite
 from episodic.ports import Scope
 from episodic.sqlite.connect import has_fts5, read_sql, run_script, statements, translated
 
-__all__ = ["has_index", "match", "prepare_index"]
+__all__ = ["has_index", "is_told_apart", "match", "prepare_index"]
 
 logger = logging.getLogger("episodic")
 
@@ -32,6 +33,10 @@ SELECT id, scope, author, content FROM episodes_indexed AS e
 WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = e.id)
 """
 REBUILD = "INSERT INTO episodes_fts (episodes_fts) VALUES ('rebuild')"
+
+
+# FTS5 keeps no more of a word than this, so that names which begin alike for so long are one to it.
+MOST_BYTES = 32_768
 
 
 class _Census(NamedTuple):
@@ -71,10 +76,20 @@ def match(scope: Scope, word: str) -> str:
         scope: the agent and, if the filter names one, the user.
         word: any text without NUL characters; what is no letter or digit in it separates the parts of a phrase.
     """
-    terms = [] if scope.agent_id is None else [f'scope : "{_scope_token("a", scope.agent_id)}"']
-    if scope.where is not None and scope.where.user_id is not None:
-        terms.append(f'scope : "{_scope_token("u", scope.where.user_id)}"')
+    terms = [f'scope : "{token}"' for token in _scope_tokens(scope)]
     return " AND ".join([*terms, f"{{author content}} : {_quoted(word)}"])
+
+
+def is_told_apart(scope: Scope) -> bool:
+    """Tell whether the index knows a scope's agent and user from all others."""
+    return all(len(token) <= MOST_BYTES for token in _scope_tokens(scope))
+
+
+def _scope_tokens(scope: Scope) -> Iterator[str]:
+    if scope.agent_id is not None:
+        yield _scope_token("a", scope.agent_id)
+    if scope.where is not None and scope.where.user_id is not None:
+        yield _scope_token("u", scope.where.user_id)
 
 
 def _scope_token(kind: str, name: str) -> str:

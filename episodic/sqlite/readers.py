@@ -23,7 +23,7 @@ from episodic.ports import Cursor, Scope
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, translated
 from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed
-from episodic.sqlite.fts import has_index, match
+from episodic.sqlite.fts import has_index, is_told_apart, match
 from episodic.sqlite.store import metadata_member
 
 __all__ = ["SqliteReader", "SqliteReaders"]
@@ -265,7 +265,7 @@ class SqliteReader:
         condition, parameters = conditions(scope, self._indexed)
         if self._fts:
             matches = _array([match(scope, word) for word in words])
-            if not is_narrowed(scope.where):
+            if not is_narrowed(scope.where) and is_told_apart(scope):
                 return cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, matches)))
             given = (*await self._span(scope), bound, *parameters, most, matches)
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
