@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -75,7 +76,8 @@ class EpisodicLog(Reading):
         Args:
             path: the SQLite file. Its folder must exist, on a local disk.
             settings: how it behaves; the defaults suit a bot's backend.
-            read_only: only read, as replay tools do; the file must exist, and nothing in it or beside it is changed.
+            read_only: only read, as replay tools do; the file must exist, nothing in it is changed, and nothing is left
+                beside it.
 
         Raises:
             OpenError: when entered and there can be no log at `path`. NotOurFileError: something else is there.
@@ -271,15 +273,18 @@ class EpisodicLog(Reading):
         except asyncio.CancelledError:
             opened.cancel()
             raise
+        # Warns when the event loop ends without closing the log or, if that never ends, when the process does.
+        unclosed = weakref.finalize(self, _warn_unclosed, engine.path)
         try:
             self._wire(engine)
             if not opened.done():
                 opened.set_result(None)
             await (self._closing.wait() if self._writer is None else self._writer.run())
         except asyncio.CancelledError:
-            warnings.warn(f"{self!r} was never closed; use `async with`", ResourceWarning, stacklevel=1)
+            unclosed()
             raise
         finally:
+            unclosed.detach()
             self._stop()
             await engine.aclose()
 
@@ -302,14 +307,15 @@ class EpisodicLog(Reading):
         return self._closing if self._writer is None else self._writer.committed
 
     def _opened(self) -> Engine:
-        if self._engine is None:
+        engine = self._engine
+        if engine is None:
             msg = f"{self._path}: the log is not open; use `async with EpisodicLog.open(path) as log`"
             raise ClosedError(msg)
         self._check_place()
         if self._is_closing:
-            msg = f"{self._engine.path}: the log is closed; open it again"
+            msg = f"{engine.path}: the log is closed; open it again"
             raise ClosedError(msg)
-        return self._engine
+        return engine
 
     def _reading(self) -> Readers:
         return self._opened().readers
@@ -324,15 +330,19 @@ class EpisodicLog(Reading):
     def _check_place(self) -> None:
         """Refuse what would hang: connections belong to one event loop of one process."""
         if os.getpid() != self._process:
-            msg = f"{self._path}: the log was opened before a fork; open it in this process"
+            msg = f"{os.fspath(self._path)}: the log was opened before a fork; open it after forking"
             raise WrongLoopError(msg)
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:
             here = None
         if here is not self._loop:
-            msg = f"{self._path}: the log was opened in another event loop; open it in this one"
+            msg = f"{os.fspath(self._path)}: the log was opened in another event loop; open it in this one"
             raise WrongLoopError(msg)
+
+
+def _warn_unclosed(path: str) -> None:
+    warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=2)
 
 
 async def _give_way(readers: Readers) -> None:

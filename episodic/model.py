@@ -73,13 +73,25 @@ class Draft:
 
     def __post_init__(self) -> None:
         """Check what can be checked without encoding."""
-        if not self._is_plain():
-            for name in ("agent_id", "session_id", "role", "content"):
-                _check_text(name, getattr(self, name))
-            for name in ("user_id", "author", "event_id"):
-                if getattr(self, name) is not None:
-                    _check_text(name, getattr(self, name))
-        if self.role not in ROLES:
+        user_id, author, event_id = self.user_id, self.author, self.event_id
+        # Most texts are plain, which one look at all of them together tells; only the others get a closer one each.
+        try:
+            joined = "".join(
+                (
+                    self.agent_id,
+                    self.session_id,
+                    self.role,
+                    self.content,
+                    "" if user_id is None else user_id,
+                    "" if author is None else author,
+                    "" if event_id is None else event_id,
+                )
+            )
+        except TypeError:
+            joined = "\0"
+        if not joined.isascii() or "\0" in joined:
+            self._check_texts()
+        if not isinstance(self.role, str) or self.role not in ROLES:
             msg = f"role must be one of {_listed(ROLES)}, not {_shown(self.role)}"
             raise DraftError(msg)
         if self.outcome is not None and not is_outcome(self.outcome):
@@ -95,24 +107,12 @@ class Draft:
             msg = f"metadata must be a mapping, not {type(self.metadata).__name__}"
             raise DraftError(msg)
 
-    def _is_plain(self) -> bool:
-        """Tell at little cost that all texts are texts without flaws; most are, and only the others get a closer look."""
-        user_id, author, event_id = self.user_id, self.author, self.event_id
-        try:
-            joined = "".join(
-                (
-                    self.agent_id,
-                    self.session_id,
-                    self.role,
-                    self.content,
-                    "" if user_id is None else user_id,
-                    "" if author is None else author,
-                    "" if event_id is None else event_id,
-                )
-            )
-        except TypeError:
-            return False
-        return joined.isascii() and "\0" not in joined
+    def _check_texts(self) -> None:
+        for name in ("agent_id", "session_id", "content"):
+            _check_text(name, getattr(self, name))
+        for name in ("user_id", "author", "event_id"):
+            if getattr(self, name) is not None:
+                _check_text(name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)

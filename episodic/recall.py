@@ -38,7 +38,9 @@ async def search(reader: Reader, scope: Scope, query: str, limit: int) -> Search
     """
     found = await _find(reader, scope, query, limit)
     episodes = {e.id: e for e in await reader.fetch(scope, [one.episode_id for one in found.scored])}
-    hits = tuple(Hit(episodes[one.episode_id], one.score, one.matched) for one in found.scored)
+    # Without those that the index still has and the log has not any more.
+    scored = [one for one in found.scored if one.episode_id in episodes]
+    hits = tuple(Hit(episodes[one.episode_id], one.score, one.matched) for one in scored)
     return SearchResult(hits, reader.mode, found.words, found.exhaustive)
 
 
@@ -73,7 +75,9 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     words, truncated = words_of(query)
     if not words:
         return _Found((), (), not truncated)
-    plan = choose(words, await reader.frequencies(scope, words, bound=COUNTED))
+    # Without an index only the newest episodes are looked through, as many for the count as for the search itself.
+    indexed = reader.mode == "fts"
+    plan = choose(words, await reader.frequencies(scope, words, bound=COUNTED if indexed else LOOKED_THROUGH))
     total = await reader.count(scope)
     used, left = plan.kept, plan.left
     postings = await reader.postings(scope, [word.text for word in used], most=BUDGET, bound=LOOKED_THROUGH)
@@ -81,8 +85,7 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
         postings += await reader.postings(scope, [word.text for word in left], most=BUDGET, bound=LOOKED_THROUGH)
         used, left = used + left, ()
     skipped = {word.text for word in left}
-    # Without an index only the newest episodes are looked through, and a word may stand in an older one.
-    seen_all = reader.mode == "fts" or total < LOOKED_THROUGH
+    seen_all = indexed or total < LOOKED_THROUGH
     exhaustive = not truncated and not left and is_exhaustive(used) and seen_all
     sought = tuple(word for word in words if word not in skipped)
     return _Found(best(used, postings, total, limit), sought, exhaustive)

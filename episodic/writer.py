@@ -143,10 +143,11 @@ class Writer:
         if self._closing or self._waiting or not self._has_room(rows, size):
             await self._wait_for_room(rows, size)
         else:
-            self._reserve(rows, size)
-        entry = _Entry(operation, rows, asyncio.get_running_loop().create_future())
-        self._enter(entry)
-        appended, offset = await entry.answer
+            self.queued_rows += rows
+            self.queued_bytes += size
+        answer: asyncio.Future[tuple[Appended, int]] = asyncio.get_running_loop().create_future()
+        self._enter(_Entry(operation, rows, answer))
+        appended, offset = await answer
         return _part(appended, offset, rows)
 
     async def resolve(self, operation: Resolve) -> bool:
@@ -340,7 +341,8 @@ class Writer:
         told = 0
         try:
             for entry in batch:
-                _tell(entry, appended, offset)
+                if not entry.answer.done():
+                    entry.answer.set_result((appended, offset))
                 offset += entry.rows
                 told += 1
                 if told % SLICE == 0:
@@ -348,7 +350,8 @@ class Writer:
         finally:
             # A cancelled writer still tells everyone that the batch is committed.
             for entry in batch[told:]:
-                _tell(entry, appended, offset)
+                if not entry.answer.done():
+                    entry.answer.set_result((appended, offset))
                 offset += entry.rows
 
     def _fail(self, entries: Iterable[_Entry | _Resolution], error: EpisodicError) -> None:
@@ -362,11 +365,6 @@ class Writer:
     def _release(self, rows: int, size: int) -> None:
         self._reserve(-rows, -size)
         self._grant()
-
-
-def _tell(entry: _Entry, appended: Appended, offset: int) -> None:
-    if not entry.answer.done():
-        entry.answer.set_result((appended, offset))
 
 
 def _part(appended: Appended, offset: int, rows: int) -> Appended:

@@ -33,6 +33,7 @@ __all__ = [
     "connect_reader",
     "connect_writer",
     "has_fts5",
+    "leave_nothing",
     "place",
     "read_sql",
     "run_script",
@@ -70,11 +71,13 @@ class Place(NamedTuple):
         path: absolute path of the file.
         read_only: whether nothing may be written.
         immutable: whether nobody can write, so that SQLite may read without a WAL and without locks.
+        is_tidy: whether no WAL stands beside the file, so that one made by reading must not stay.
     """
 
     path: Path
     read_only: bool
     immutable: bool
+    is_tidy: bool
 
 
 def place(path: str | os.PathLike[str], *, read_only: bool) -> Place:
@@ -104,8 +107,8 @@ def _reading_place(target: Path) -> Place:
     if not _stands(target):
         msg = f"there is no log at {target}; check the path"
         raise OpenError(msg)
-    wal = target.with_name(f"{target.name}-wal")
-    return Place(target, read_only=True, immutable=not os.access(target.parent, os.W_OK) and not wal.exists())
+    is_tidy = not _wal(target).exists()
+    return Place(target, read_only=True, immutable=is_tidy and not os.access(target.parent, os.W_OK), is_tidy=is_tidy)
 
 
 def _writing_place(target: Path) -> Place:
@@ -113,7 +116,11 @@ def _writing_place(target: Path) -> Place:
     if not all(os.access(path, os.W_OK) for path in needed):
         msg = f"{target} cannot be written by this user; change its permissions, or open it with read_only=True"
         raise ReadOnlyError(msg)
-    return Place(target, read_only=False, immutable=False)
+    return Place(target, read_only=False, immutable=False, is_tidy=False)
+
+
+def _wal(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _is_encodable(name: str) -> bool:
@@ -172,6 +179,20 @@ async def connect_reader(where: Place, *, busy_timeout: float) -> aiosqlite.Conn
         await db.close()
         raise
     return db
+
+
+async def leave_nothing(where: Place) -> None:
+    """Take away the empty WAL that reading a file alone has made: what may write and leaves last does it."""
+    if not where.is_tidy or not _wal(where.path).exists():
+        return
+    db = await _connect(where, "rw", 0)
+    try:
+        await db.execute_fetchall("SELECT count(*) FROM sqlite_schema")
+    except sqlite3.Error:
+        # Another process has come meanwhile, and takes it away when it leaves.
+        return
+    finally:
+        await db.close()
 
 
 async def _connect(where: Place, mode: str, busy_timeout: float) -> aiosqlite.Connection:

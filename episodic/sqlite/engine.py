@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from episodic.errors import NotOurFileError, WrongLoopError
 from episodic.settings import Settings
-from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place, translated
+from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place
 from episodic.sqlite.migrate import identify
 from episodic.sqlite.readers import SqliteReaders
 from episodic.sqlite.store import SqliteStore
@@ -20,9 +19,9 @@ __all__ = ["Engine", "open_engine"]
 
 FileId: TypeAlias = tuple[int, int]
 
-# Which processes have which files open, by device and inode. A forked child inherits SQLite's own table of open files,
-# but not the locks in it: whatever it opened there could lose what it acknowledged.
-_openers: defaultdict[FileId, list[int]] = defaultdict(list)
+# Every file that is open: the process that opened it, device and inode. A forked child inherits SQLite's own table of
+# open files, but not the locks in it: a log that it opened on such a file would lose what it acknowledged.
+_open_files: list[tuple[int, FileId]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,7 @@ class Engine:
 
     Attributes:
         where: its file.
-        file_id: the file's identity, which a fork hands on.
-        has_wal: whether there was a write-ahead log when it was opened for reading.
+        file_id: its device and inode.
         store: the writing connection, or None when it was opened for reading only.
         readers: the reading connections.
         clock: the latest time that the log gave before, in microseconds.
@@ -43,7 +41,6 @@ class Engine:
 
     where: Place
     file_id: FileId
-    has_wal: bool
     store: SqliteStore | None
     readers: SqliteReaders
     clock: int
@@ -69,9 +66,8 @@ class Engine:
         await self.readers.aclose()
         if self.store is not None:
             await self.store.aclose()
-        elif not (self.has_wal or self.where.immutable):
-            await leave_nothing(self.where)
-        _openers[self.file_id].remove(os.getpid())
+        await leave_nothing(self.where)
+        _open_files.remove((os.getpid(), self.file_id))
 
 
 async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> Engine:
@@ -82,33 +78,39 @@ async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_
         ReadOnlyError: when it is to be written and cannot be.
     """
     where = place(path, read_only=read_only)
-    has_wal = wal_of(where.path).exists()
     _refuse_after_fork(where)
     if read_only:
-        await _check_ours(where, settings)
-        return _engine(where, None, await SqliteReaders.open(where, settings), 0, has_wal=has_wal)
+        return _engine(where, None, await _open_reading(where, settings), 0)
     store = await SqliteStore.open(where, settings)
     try:
-        readers = await SqliteReaders.open(where, settings)
-        return _engine(where, store, readers, await store.clock(), has_wal=has_wal)
+        clock = store.clock
+        return _engine(where, store, await SqliteReaders.open(where, settings), clock)
     except BaseException:
         await store.aclose()
         raise
 
 
-async def _check_ours(where: Place, settings: Settings) -> None:
-    db = await connect_reader(where, busy_timeout=settings.busy_timeout)
+async def _open_reading(where: Place, settings: Settings) -> SqliteReaders:
     try:
-        if not await identify(db, where.path):
-            msg = f"{where.path} is empty, no log was written to it yet; check the path"
-            raise NotOurFileError(msg)
-    finally:
-        await db.close()
+        db = await connect_reader(where, busy_timeout=settings.busy_timeout)
+        try:
+            if not await identify(db, where.path):
+                msg = f"{where.path} is empty, no log was written to it yet; check the path"
+                raise NotOurFileError(msg)
+        finally:
+            await db.close()
+        return await SqliteReaders.open(where, settings)
+    except BaseException:
+        await leave_nothing(where)
+        raise
 
 
 def _engine(where: Place, store: SqliteStore | None, readers: SqliteReaders, clock: int) -> Engine:
+    file_id = _file_id(where.path)
+    _open_files.append((os.getpid(), file_id))
     return Engine(
-        path=str(where.path),
+        where=where,
+        file_id=file_id,
         store=store,
         readers=readers,
         clock=clock,
@@ -116,6 +118,22 @@ def _engine(where: Place, store: SqliteStore | None, readers: SqliteReaders, clo
         reindexed=0 if store is None else store.reindexed,
         version=sqlite3.sqlite_version,
     )
+
+
+def _refuse_after_fork(where: Place) -> None:
+    if where.path.exists() and any(
+        process != os.getpid() and file_id == _file_id(where.path) for process, file_id in _open_files
+    ):
+        msg = (
+            f"{where.path} was open when this process was forked, and SQLite cannot go on behind a fork: open the log "
+            "after forking, or start the process anew (`spawn`)"
+        )
+        raise WrongLoopError(msg)
+
+
+def _file_id(path: Path) -> FileId:
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _size(path: Path) -> int:
