@@ -38,8 +38,11 @@ BEGIN
 
     INSERT INTO appended (first_id, n) SELECT next_id, NEW.n FROM log_state;
 
+    -- The user is that of the lowest id which has one.
     INSERT INTO sessions (agent_id, session_id, user_id, first, last, episodes)
-    SELECT agent_id, session_id, min(user_id), min(timestamp), max(timestamp), count(*)
+    SELECT
+        agent_id, session_id, substr(min(format('%019d', id) || user_id), 20),
+        min(timestamp), max(timestamp), count(*)
     FROM episodes
     WHERE id BETWEEN (SELECT next_id FROM log_state) AND (SELECT next_id FROM log_state) + NEW.n - 1
     GROUP BY agent_id, session_id

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import aiosqlite
 import orjson
@@ -49,10 +52,13 @@ HOLDER = """
 SELECT id, timestamp, session_id, user_id, author, role, content, outcome, metadata
 FROM episodes WHERE agent_id = ? AND event_id = ?
 """
+READ_ANYTHING = "SELECT 1 FROM log_state"
 RESOLVE = "UPDATE sessions SET outcome = ? WHERE agent_id = ? AND session_id = ? RETURNING 1"
 
 # SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
 MOST_BYTES = 900_000_000
+
+AnswerT = TypeVar("AnswerT")
 
 
 class SqliteStore:
@@ -110,8 +116,8 @@ class SqliteStore:
         if not has_events and await self._append_expected(doc, len(rows), first_id, clock):
             return Appended(first_id, {}, clock)
         try:
-            with translated(self._where.path):
-                answer = await self._db.execute_fetchall(APPEND, (doc, len(rows), clock, has_events))
+            append = partial(self._db.execute_fetchall, APPEND, (doc, len(rows), clock, has_events))
+            answer = await self._write(append)
         except RejectedError as exc:
             if has_events and CONFLICT_MARK in str(exc):
                 raise await self._conflict(rows) from None
@@ -124,20 +130,34 @@ class SqliteStore:
     async def _append_expected(self, doc: str, n: int, first_id: int, clock: int) -> bool:
         """Store rows under the ids that are expected to be free; tell whether they were."""
         try:
-            with translated(self._where.path):
-                # Of the ways to run one statement, the one that asks SQLite least afterwards.
-                await self._db.executemany(APPEND_EXPECTED, [(doc, n, first_id, clock)])
+            # Of the ways to run one statement, the one that asks SQLite least afterwards.
+            await self._write(partial(self._db.executemany, APPEND_EXPECTED, [(doc, n, first_id, clock)]))
         except RejectedError as exc:
             if STALE_MARK in str(exc):
                 return False
             raise
         return True
 
+    async def _write(self, run: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        """Run a statement that writes.
+
+        A statement that fails once it has reached the search index can leave the connection's snapshot open: SQLite
+        rolls back before FTS5 lets go of its last read. As soon as another process writes, nothing can be written from
+        that snapshot, and SQLite says busy at once. The next statement, whatever it reads, ends it.
+        """
+        with translated(self._where.path):
+            try:
+                return await run()
+            except sqlite3.Error as exc:
+                await self._db.execute_fetchall(READ_ANYTHING)
+                if getattr(exc, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY_SNAPSHOT:
+                    raise
+            return await run()
+
     async def resolve(self, operation: Resolve) -> bool:
         """Set how a session ended; tell whether there is such a session."""
-        with translated(self._where.path):
-            parameters = (operation.outcome, operation.agent_id, operation.session_id)
-            return bool(await self._db.execute_fetchall(RESOLVE, parameters))
+        parameters = (operation.outcome, operation.agent_id, operation.session_id)
+        return bool(await self._write(partial(self._db.execute_fetchall, RESOLVE, parameters)))
 
     async def aclose(self) -> None:
         """Close the connection; the last one to close folds the WAL into the file."""
@@ -154,20 +174,26 @@ class SqliteStore:
 
     async def _conflict(self, rows: Sequence[bytes]) -> ConflictError:
         """Find the row of a refused batch whose event id has another body, in the log or else in an earlier row."""
-        bodies: dict[tuple[str, str], list[object]] = {}
+        earlier: dict[tuple[str, str], list[object]] = {}
         for row in map(orjson.loads, rows):
             agent_id, event_id, was_given = row[0], row[9], row[10]
             if event_id is None:
                 continue
-            body = [row[4] if was_given else None, *row[1:4], *row[5:9]]
+            # As HOLDER has them.
+            body = [row[4], *row[1:4], *row[5:9]]
             with translated(self._where.path):
                 held = list(await self._db.execute_fetchall(HOLDER, (agent_id, event_id)))
-            if held and [held[0][1] if was_given else None, *held[0][2:]] != body:
+            if held and _differs(list(held[0][1:]), body, was_given=was_given):
                 return ConflictError(agent_id, event_id, held[0][0])
-            if bodies.setdefault((agent_id, event_id), body) != body:
+            if _differs(earlier.setdefault((agent_id, event_id), body), body, was_given=was_given):
                 return ConflictError(agent_id, event_id, None)
         msg = "an event id was taken with another body, and freed since; nothing was stored: try again"
         raise RejectedError(msg)
+
+
+def _differs(first: list[object], second: list[object], *, was_given: bool) -> bool:
+    """Compare two bodies, each with its time in front; a time that the log gave to the second is none of its own."""
+    return first[1:] != second[1:] or (was_given and first[0] != second[0])
 
 
 def metadata_member(key: str) -> str:
