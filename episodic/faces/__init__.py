@@ -1,0 +1,1 @@
+"""The faces: how people and programs reach a log. They never import one another."""

@@ -1,0 +1,31 @@
+"""The command line: `episodic`, or `python -m episodic`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+# The libraries of the `cli` extra.
+EXTRA = frozenset({"click", "rich"})
+UNUSABLE = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: what stands behind the program's name; None takes the process's own.
+
+    Returns:
+        The exit code, as `episodic --help` lists them.
+    """
+    try:
+        from episodic.faces.cli.app import run
+    except ModuleNotFoundError as exc:
+        if exc.name not in EXTRA:
+            raise
+        print(f"episodic: {exc.name} is missing: pip install 'episodic-log[cli]'", file=sys.stderr)  # noqa: T201
+        return UNUSABLE
+    return run(arguments)
