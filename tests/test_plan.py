@@ -79,9 +79,7 @@ def test_nothing_that_occurs_is_lost(frequencies: list[int]) -> None:
     ("frequencies", "exhaustive"),
     [([], True), ([BUDGET], True), ([COUNTED], False), ([1, COUNTED, 2], False)],
 )
-def test_a_search_is_exhaustive_when_all_episodes_of_each_word_fit(
-    frequencies: list[int], *, exhaustive: bool
-) -> None:
+def test_a_search_is_exhaustive_when_all_episodes_of_each_word_fit(frequencies: list[int], *, exhaustive: bool) -> None:
     """A frequency that passed the budget was not counted to its end, so it may be any number."""
     words = [Word(*pair) for pair in zip(named(frequencies), frequencies, strict=True)]
     assert is_exhaustive(words) is exhaustive

@@ -1,0 +1,266 @@
+"""Each statement that reads finds its rows through the index meant for it, whatever the filter adds.
+
+The statements are caught on their way to SQLite and explained with the values that they were given.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from episodic import Draft, EpisodicLog, Filter, Settings
+from episodic.ports import Cursor, Scope
+from episodic.sqlite.connect import place
+from episodic.sqlite.readers import SqliteReader
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+CURSOR = Cursor(1_714_564_800_000_000, 3)
+SETTINGS = Settings(indexed_metadata=("order",))
+
+# One value for each field of a filter; every combination of them is tried.
+FIELDS: dict[str, Any] = {
+    "user_id": "u1",
+    "session_id": "s1",
+    "roles": ("user",),
+    "outcome": "success",
+    "since": NOON,
+    "until": NOON,
+    "metadata": {"order": "ORD-1"},
+    "archived": False,
+}
+FILTERS = [
+    Filter(**{name: FIELDS[name] for name in names}) for n in range(len(FIELDS)) for names in combinations(FIELDS, n)
+]
+
+
+class Noting(sqlite3.Connection):
+    """A connection that keeps the last statement it was asked, with its parameters."""
+
+    asked: tuple[str, Sequence[Any]] = ("", ())
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:  # noqa: ANN401 - as sqlite3's own
+        """Note the statement and run it."""
+        self.asked = (sql, parameters)
+        return super().execute(sql, parameters)
+
+
+class Explainer:
+    """A reader over a connection that notes what it is asked, so that it can be explained."""
+
+    def __init__(self, path: Path) -> None:
+        """Connect to a file; `opened` makes the reader."""
+        self._path = path
+        self._connections: list[Noting] = []
+        self._db = aiosqlite.Connection(self._connect, iter_chunk_size=64)
+
+    async def opened(self, *, fts: bool) -> SqliteReader:
+        """Open the connection and put a reader on it."""
+        self._db = await self._db
+        [[index]] = await self._db.execute_fetchall(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'episodes_by_metadata_%'"
+        )
+        return SqliteReader(self._db, place(self._path, read_only=True), {"order": index}, fts=fts)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._db.close()
+
+    async def plan_of(self, call: Awaitable[object]) -> list[str]:
+        """Run a call of the reader, and explain the last statement that it asked: the one that answers."""
+        await call
+        return self.explain(*self._connections[0].asked)
+
+    def explain(self, sql: str, parameters: Sequence[Any]) -> list[str]:
+        """Explain a statement with the values given."""
+        with closing(sqlite3.connect(self._path)) as db:
+            return [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+
+    def _connect(self) -> Noting:
+        connection = sqlite3.connect(self._path, factory=Noting)
+        self._connections.append(connection)
+        return connection
+
+
+@pytest.fixture(params=["no statistics", "statistics"])
+async def db(path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Explainer]:
+    """A log of one big agent, so that its index looks useless to whoever counts, and a connection to it."""
+    async with EpisodicLog.open(path, settings=SETTINGS) as log:
+        await log.record_many(
+            Draft("a", f"s{n % 50}", "user", "refund", user_id=f"u{n % 3}", metadata={"order": f"ORD-{n % 40}"})
+            for n in range(2_000)
+        )
+        await log.resolve("a", "s1", "success")
+    if request.param == "statistics":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("ANALYZE")
+    explainer = Explainer(path)
+    yield explainer
+    await explainer.aclose()
+
+
+@pytest.fixture
+async def reader(db: Explainer) -> SqliteReader:
+    """A reader of the log over that connection."""
+    return await db.opened(fts=True)
+
+
+def index_for(where: Filter) -> str:
+    """Name the index that brings in the fewest episodes: a session's, a user's, a rare value's, or the agent's."""
+    if where.session_id is not None:
+        return "episodes_by_session (session_id=?"
+    if where.user_id is not None:
+        return "episodes_by_user (agent_id=? AND user_id=?"
+    if where.metadata is not None:
+        return "episodes_by_metadata_... (agent_id=? AND <expr>=?"
+    return "episodes_by_agent (agent_id=?"
+
+
+def assert_uses(step: str, index: str) -> None:
+    """Check which index a step of a plan uses; what the index of a metadata key is called is its own affair."""
+    assert re.sub(r"(episodes_by_metadata_)\S+", r"\1...", step).startswith(f"SEARCH e USING INDEX {index}")
+
+
+def assert_looked_up(plan: list[str], index: str) -> None:
+    """Check that episodes come through the index, in its order, and are never scanned or sorted."""
+    [search] = [step for step in plan if step.startswith("SEARCH e USING") and "rowid=?" not in step]
+    assert_uses(search, index)
+    assert_no_scan(plan)
+    assert not [step for step in plan if "TEMP B-TREE" in step]
+
+
+def assert_no_scan(plan: list[str]) -> None:
+    """Check that nothing reads a whole table: what is scanned is the answer of a step before, or a JSON text."""
+    scans = [step for step in plan if step.startswith("SCAN ")]
+    known = {step.split()[-1] for step in plan if step.startswith(("CO-ROUTINE", "MATERIALIZE"))} | {"n", "CONSTANT"}
+    assert [step for step in scans if "VIRTUAL TABLE" not in step and step.split()[1] not in known] == []
+
+
+async def test_the_newest_come_through_the_narrowest_index(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters, `recent` walks one index from its end and sorts nothing."""
+    for where in FILTERS:
+        scope = Scope("a", where)
+        for call in (reader.recent(scope, limit=5), reader.recent(scope, limit=5, latest=9, before=CURSOR)):
+            assert_looked_up(await db.plan_of(call), index_for(where))
+
+
+async def test_a_replay_goes_by_the_session(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters a replay walks episodes_by_session, with and without an agent."""
+    for where in FILTERS:
+        if where.session_id is not None:
+            for agent_id in (None, "a"):
+                for after in (None, CURSOR):
+                    plan = await db.plan_of(reader.replay(Scope(agent_id, where), limit=5, after=after))
+                    assert_looked_up(plan, index_for(where))
+
+
+async def test_turns_around_go_by_the_session(db: Explainer, reader: SqliteReader) -> None:
+    """The turns before an episode and those after it walk episodes_by_session."""
+    [center] = await reader.fetch(Scope(None, None), [7])
+    for where in FILTERS:
+        scope = Scope(None, replace(where, session_id="s6"))
+        for before, after in ((2, 0), (0, 2)):
+            plan = await db.plan_of(reader.around(scope, center, before=before, after=after))
+            assert_looked_up(plan, "episodes_by_session (session_id=?")
+
+
+async def test_a_scan_goes_by_the_rowid(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters a scan reads the table from its cursor on, in its own order."""
+    for where in FILTERS:
+        for agent_id in (None, "a"):
+            plan = await db.plan_of(reader.scan(Scope(agent_id, where), limit=5, after=3, upto=9))
+            assert "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in plan
+            assert_no_scan(plan)
+            assert not [step for step in plan if "TEMP B-TREE" in step]
+
+
+async def test_episodes_by_id_go_by_the_rowid(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters `fetch` looks each id up."""
+    for where in FILTERS:
+        plan = await db.plan_of(reader.fetch(Scope("a", where), [1, 2, 3]))
+        assert plan[:2] == [
+            "SCAN wanted VIRTUAL TABLE INDEX 1:",
+            "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)",
+        ]
+
+
+async def test_sessions_go_by_the_newest_episodes(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters the sessions are found from the newest episodes, through an index."""
+    for where in FILTERS:
+        plan = await db.plan_of(reader.sessions(Scope("a", where), limit=5))
+        [search] = [step for step in plan if step.startswith("SEARCH e USING")]
+        assert_uses(search, index_for(where))
+        assert "SEARCH s USING PRIMARY KEY (agent_id=? AND session_id=?)" in plan
+        assert_no_scan(plan)
+
+
+async def test_resolved_sessions_are_looked_up_one_by_one(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters a resolved session's episodes are looked for in that session only."""
+    for where in FILTERS:
+        for agent_id in (None, "a"):
+            plan = await db.plan_of(reader.resolved(Scope(agent_id, where), limit=5, upto=99, after=("a", "s0")))
+            [search] = [step for step in plan if step.startswith("SEARCH e USING")]
+            assert_uses(search, "episodes_by_session (session_id=?")
+
+
+async def test_a_count_goes_by_the_roll_up_or_the_user(db: Explainer, reader: SqliteReader) -> None:
+    """How many episodes an agent has is one row; how many about a user is an index alone."""
+    assert await db.plan_of(reader.count(Scope("a", None))) == ["SEARCH agents USING PRIMARY KEY (agent_id=?)"]
+    assert await db.plan_of(reader.count(Scope("a", Filter(user_id="u1")))) == [
+        "SEARCH episodes USING COVERING INDEX episodes_by_user (agent_id=? AND user_id=?)"
+    ]
+
+
+async def test_the_newest_id_is_looked_up(db: Explainer, reader: SqliteReader) -> None:
+    """`follow` asks for it ten times a second, so it reads one row."""
+    assert await db.plan_of(reader.newest_id()) == ["SEARCH episodes"]
+
+
+async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters a word is looked up first, and then only episodes that it brings in.
+
+    Agent and user are words of the index, so that without any other filter no episode is read at all.
+    """
+    for where in FILTERS:
+        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund", "late"], most=5, bound=9))
+        first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e", "SCAN e "))]
+        assert first.startswith("SCAN episodes_fts VIRTUAL TABLE INDEX")
+        assert "M3" in first
+        alone = where == Filter(user_id=where.user_id)
+        assert then == ([] if alone else ["SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"])
+        assert "TEMP B-TREE" not in "".join(plan)
+
+
+async def test_frequencies_are_counted_in_the_index_of_words_alone(db: Explainer, reader: SqliteReader) -> None:
+    """No episode is read to count a word."""
+    for where in FILTERS:
+        plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], bound=9))
+        assert "SCAN episodes_fts VIRTUAL TABLE" in "".join(plan)
+        assert not [step for step in plan if step.startswith(("SEARCH e", "SCAN e "))]
+
+
+async def test_words_without_an_index_are_sought_among_the_newest(db: Explainer) -> None:
+    """Where words are compared as text, the episodes compared come through the narrowest index, newest first."""
+    reader = await db.opened(fts=False)
+    for where in FILTERS:
+        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], most=5, bound=9))
+        [search] = [step for step in plan if step.startswith("SEARCH e USING")]
+        assert_uses(search, index_for(where))
+        assert_no_scan(plan)
+
+
+async def test_a_repeated_event_is_looked_up_in_its_unique_index(db: Explainer) -> None:
+    """What a retry asks, by agent and event id, is one step into episodes_by_event."""
+    held = "SELECT * FROM episodes WHERE agent_id = ? AND event_id = ?"
+    assert db.explain(held, ("a", "msg-1")) == [
+        "SEARCH episodes USING INDEX episodes_by_event (agent_id=? AND event_id=?)"
+    ]
