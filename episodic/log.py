@@ -342,7 +342,7 @@ class EpisodicLog(Reading):
 
 
 def _warn_unclosed(path: str) -> None:
-    warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=2)
+    warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=1)
 
 
 async def _give_way(readers: Readers) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import _sqlite3
+import asyncio
 import ctypes
 import sqlite3
+import subprocess
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +24,14 @@ class Sql(Protocol):
 
     def __call__(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Return all rows of the answer."""
+
+
+def run_script(
+    script: str, *arguments: object, options: tuple[str, ...] = ("-W", "error")
+) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, which must end by itself."""
+    command = [sys.executable, *options, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
 @pytest.fixture
@@ -44,6 +56,18 @@ def sql(path: Path) -> Sql:
             return db.execute(statement, parameters).fetchall()
 
     return run
+
+
+@pytest.fixture
+async def no_thread_left() -> AsyncIterator[None]:
+    """Fail when a thread that the test started does not end."""
+    before = set(threading.enumerate())
+    yield
+    for _ in range(500):
+        if not set(threading.enumerate()) - before:
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"threads are left: {set(threading.enumerate()) - before}")
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -362,28 +362,50 @@ def test_what_a_writer_commits_while_a_page_is_read_is_seen(source: Path) -> Non
     assert contents[-1] == "4999 changed"
 
 
-@contextmanager
-def locked_up(folder: Path) -> Iterator[None]:
-    """Make a folder and its files read-only."""
-    for file in folder.iterdir():
-        file.chmod(0o444)
-    folder.chmod(0o555)
-    try:
-        yield
-    finally:
+# Opens a file as somebody who is not root, whom no permission stops, and says how many rows it has.
+COUNT_ROWS = """
+import os, sys
+from pathlib import Path
+from episodic import OpenError
+from episodic.sqlite.recipe import open_recipe
+if os.geteuid() == 0:
+    os.seteuid(65534)
+try:
+    print(len(list(open_recipe(Path(sys.argv[1])).rows())))
+except OpenError as exc:
+    print(exc)
+"""
+
+
+def count_locked_up(path: Path) -> str:
+    """Let another process read a file whose folder cannot be written."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in path.parent.glob(f"{path.name}*"):
+            if not file.name.endswith("-shm"):
+                (folder / file.name).write_bytes(file.read_bytes())
+                (folder / file.name).chmod(0o444)
+        folder.chmod(0o555)
+        command = [sys.executable, "-c", COUNT_ROWS, str(folder / path.name)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         folder.chmod(0o755)
+    return done.stdout
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
 def test_a_read_only_folder_is_read(source: Path, mode: str) -> None:
-    """A backup on a read-only disk is imported like any other, also by a user who is not root."""
+    """A backup on a read-only disk is imported like any other."""
     make(source, f"PRAGMA journal_mode = {mode}; {RECIPE}", [ROW])
-    source.parent.parent.chmod(0o755)
-    program = "import os, sys\nfrom pathlib import Path\nfrom episodic.sqlite.recipe import open_recipe\n"
-    program += "print(len(list(open_recipe(Path(sys.argv[1])).rows())))"
-    with locked_up(source.parent):
-        done = subprocess.run([sys.executable, "-c", program, source], capture_output=True, text=True, check=True)
-    assert done.stdout == "1\n"
+    assert count_locked_up(source) == "1\n"
+
+
+def test_a_read_only_folder_with_a_log_to_recover_says_what_to_do(source: Path) -> None:
+    """What stands in a write-ahead log is never left out without a word."""
+    make(source, f"PRAGMA journal_mode = wal; {RECIPE}", [ROW])
+    with closing(sqlite3.connect(source)) as db, db:
+        db.execute(INSERT, ROW)
+        db.commit()
+        assert "copy it and the files beside it to a folder that you can write" in count_locked_up(source)
 
 
 @pytest.mark.parametrize(

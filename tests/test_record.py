@@ -24,6 +24,7 @@ from episodic import (
     EpisodicLog,
     FilterError,
     NotFoundError,
+    QueueFullError,
     RejectedError,
     Settings,
 )
@@ -303,6 +304,23 @@ async def test_a_file_held_by_another_is_busy_in_time_and_works_again(path: Path
         assert (await log.record("a", "s", "user", "free")).id == 1
         assert [e.content async for e in log.scan()] == ["free"]
         assert log.stats().recorded == 1
+
+
+async def test_a_held_file_fills_the_queue_and_no_more(path: Path) -> None:
+    """While nothing can be committed, what is offered beyond the bound is QueueFullError; then all is as before."""
+    async with EpisodicLog.open(path, settings=Settings(queue_rows=100, submit_timeout=0.05)) as log:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            queued = [asyncio.create_task(log.record("a", "s", "user", f"{n}")) for n in range(100)]
+            await asyncio.sleep(0)
+            refused = await asyncio.gather(
+                *[log.record("a", "s", "user", "refused") for _ in range(2_000)], return_exceptions=True
+            )
+            assert {type(answer) for answer in refused} == {QueueFullError}
+            assert (log.stats().queued_rows, log.stats().waiting) == (100, 0)
+        assert [e.content for e in await asyncio.gather(*queued)] == [f"{n}" for n in range(100)]
+        assert (await log.record("a", "s", "user", "next")).id == 101
+        assert (log.stats().queued_rows, log.stats().queued_bytes) == (0, 0)
 
 
 async def test_another_process_that_writes_between_our_batches_keeps_ids_right(log: EpisodicLog, path: Path) -> None:

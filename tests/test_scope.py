@@ -181,6 +181,20 @@ async def test_a_narrow_filter_is_full_whoever_matches_better(
     assert [hit.episode.session_id for hit in found.hits] == ["mine"] * 10
 
 
+@pytest.mark.parametrize("field", ["agent_id", "user_id"])
+async def test_names_that_the_index_cannot_tell_apart_take_no_place_either(either: EpisodicLog, field: str) -> None:
+    """Of names alike for longer than the index keeps a word, each still has its own full top k."""
+    for name, content in zip(LONG, ["my refund", "refund order late charged"], strict=True):
+        scope = {"agent_id": "a", "user_id": None} | {field: name}
+        await either.record_many(
+            Draft(scope["agent_id"] or "", "s", "user", f"{content} {n}", user_id=scope["user_id"]) for n in range(12)
+        )
+    agent_id, where = (LONG[0], None) if field == "agent_id" else ("a", Filter(user_id=LONG[0]))
+    found = await either.search(agent_id, "refund of the late order charged", 10, where)
+    assert len(found.hits) == 10
+    assert all(hit.episode.content.startswith("my refund") for hit in found.hits)
+
+
 async def test_the_rarity_of_a_word_is_that_in_its_scope(either: EpisodicLog) -> None:
     """What other users talk about changes neither the order nor the scores of one's own results."""
     contents = ["refund late", "order late", "refund order", "late late", "order", "thanks", "hello", "bye", "ok"]

@@ -24,8 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from episodic.faces.cli.app import run
     except ModuleNotFoundError as exc:
-        if exc.name not in EXTRA:
+        missing = str(exc.name).partition(".")[0]
+        if missing not in EXTRA:
             raise
-        print(f"episodic: {exc.name} is missing: pip install 'episodic-log[cli]'", file=sys.stderr)  # noqa: T201
+        print(f"episodic: {missing} is missing: pip install 'episodic-log[cli]'", file=sys.stderr)  # noqa: T201
         return UNUSABLE
     return run(arguments)

@@ -31,7 +31,9 @@ STREAM = "-"
 @db_option
 @agent_option("that of each line, or the file's name for chats that name none")
 @click.option("--format", "form", type=click.Choice(get_args(Format)), help="What FILE is; found out by its content.")
-@click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out this many lines or rows of one FILE.")
+@click.option(
+    "--skip", metavar="N", type=click.IntRange(min=0), default=0, help="Leave out N lines or rows of one FILE."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write what was done as JSON lines.")
 @awaited
 async def import_(
@@ -39,8 +41,9 @@ async def import_(
 ) -> int:
     """Import files into the log.
 
-    The log is made if there is none, and - is standard input. FILE is episodic's own JSON lines as `export` writes them, OpenAI chat as JSON lines with `messages`, both also
-    packed by gzip, or an SQLite database with a table `episodes`, which is only read.
+    The log is made if there is none, and - is standard input. FILE is episodic's own JSON lines as `export` writes
+    them, OpenAI chat as JSON lines with `messages`, both also packed by gzip, or an SQLite database with a table
+    `episodes`, which is only read.
     """
     if skip and len(files) > 1:
         msg = "--skip goes with one FILE only"
@@ -55,7 +58,8 @@ async def import_(
             if as_json:
                 screen.records([{"file": name, **_counts(done), "seconds": round(seconds, 3)}])
             else:
-                screen.line(f"imported {_told(done)} from {one_line(name)} in {seconds:.1f} s")
+                rate = f"{done.episodes / seconds:,.0f}/s" if seconds else "at once"
+                screen.line(f"imported {_told(done)} from {one_line(name)} in {seconds:.1f} s ({rate})")
             screen.flush()
     return OK
 
@@ -69,12 +73,12 @@ async def import_(
 async def export(*, file: str, db: Path, agent_id: str | None, where: Filter | None) -> int:
     """Export episodes as JSON lines.
 
-    To FILE, or to standard output. FILE is packed by gzip if its name ends in .gz, and appears only when it is complete. `import` reads it back; how
-    sessions ended goes along.
+    To FILE, or to standard output. FILE is packed by gzip if its name ends in .gz, and appears only when it is
+    complete. `import` reads it back; how sessions ended goes along.
     """
     async with EpisodicLog.open(db, read_only=True) as log:
         target = sys.stdout.buffer if file == STREAM else Path(file)
-        with shown(file if file != STREAM else "export") as on_progress:
+        with shown(Path(file).name) as on_progress:
             done = await export_file(log, target, agent_id=agent_id, where=where, on_progress=on_progress)
     if not done.episodes:
         msg = "there was nothing to export"
@@ -100,7 +104,7 @@ def _check_files(files: Sequence[str], db: Path) -> None:
 
 async def _import(log: EpisodicLog, name: str, agent_id: str | None, form: Format | None, skip: int) -> Progress:
     reached = Progress(skip, 0, 0, 0, None)
-    with shown(name) as show:
+    with shown(Path(name).name) as show:
 
         def on_progress(done: Progress) -> None:
             nonlocal reached

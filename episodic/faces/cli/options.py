@@ -140,7 +140,7 @@ def limit_option(default: int | None, what: str) -> Callable[[Callable[P, T]], C
     """
     shown = default is not None
     return click.option(
-        "--limit", type=click.IntRange(min=1), default=default, show_default=shown, help=f"{what} at most."
+        "--limit", metavar="N", type=click.IntRange(min=1), default=default, show_default=shown, help=f"{what} at most."
     )
 
 

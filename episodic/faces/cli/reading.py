@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from pathlib import Path
 
 import click
@@ -61,7 +60,9 @@ async def sessions(*, db: Path, agent_id: str | None, where: Filter | None, limi
 @agent_option(LARGEST)
 @filter_options()
 @limit_option(20, "Episodes")
-@click.option("--min-age", type=click.FloatRange(min=0), default=0.0, help="Leave out what is younger, in seconds.")
+@click.option(
+    "--min-age", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="Leave out what is younger."
+)
 @json_option
 @awaited
 async def recent(
@@ -113,7 +114,9 @@ async def search(*, query: str, db: Path, agent_id: str | None, where: Filter | 
 @filter_options()
 @limit_option(5, "Episodes")
 @click.option("--render", is_flag=True, help="Write the text for a model's prompt instead.")
-@click.option("--max-tokens", type=click.IntRange(min=0), default=800, show_default=True, help="Budget of that text.")
+@click.option(
+    "--max-tokens", metavar="N", type=click.IntRange(min=0), default=800, show_default=True, help="Budget of that text."
+)
 @json_option
 @awaited
 async def recall(
@@ -243,6 +246,8 @@ def _agent_row(agent: AgentSummary) -> tuple[Text, ...]:
 
 
 def _version() -> str:
+    from importlib import metadata
+
     try:
         return metadata.version("episodic-log")
     except metadata.PackageNotFoundError:

@@ -48,8 +48,9 @@ CLOCK = "%H:%M:%S"
 @limit_option(None, "Turns")
 @click.option(
     "--speed",
+    metavar="X",
     type=click.FloatRange(min=0, min_open=True),
-    help=f"Play it this many times as fast as it happened, waiting at most {LONGEST_WAIT:g} s for a turn.",
+    help=f"Play it X times as fast as it happened, waiting at most {LONGEST_WAIT:g} s for a turn.",
 )
 @json_option
 @awaited
@@ -71,14 +72,16 @@ async def replay(
     transcript = Transcript(screen)
     async with EpisodicLog.open(db, read_only=True) as log:
         turns = _limited(log.replay(session, agent_id=agent_id, where=where), limit)
+        count = 0
         async for episode in turns if speed is None else _played(turns, speed, screen):
+            count += 1
             if as_json:
                 screen.records([episode])
             else:
                 transcript.turn(episode)
         if not as_json:
             await transcript.end(log)
-    if transcript.is_empty:
+    if not count:
         raise _no_session(session, agent_id, where)
     return OK
 
@@ -87,7 +90,15 @@ async def replay(
 @db_option
 @agent_option("all of them")
 @filter_options()
-@click.option("-n", "--last", type=click.IntRange(min=0), default=10, show_default=True, help="Show the newest first.")
+@click.option(
+    "-n",
+    "--last",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="So many of the newest come first.",
+)
 @json_option
 @awaited
 async def tail(*, db: Path, agent_id: str | None, where: Filter | None, last: int, as_json: bool) -> int:
@@ -124,11 +135,6 @@ class Transcript:
         self._previous: Episode | None = None
         self._agents: list[str] = []
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it had no turn yet."""
-        return self._previous is None
-
     def turn(self, episode: Episode) -> None:
         """Write one turn."""
         previous, self._previous = self._previous, episode
@@ -152,10 +158,11 @@ class Transcript:
         if self._previous is None:
             return
         for agent_id in self._agents:
-            [session] = await log.sessions(agent_id, Filter(session_id=self._previous.session_id), 1)
             whose = (" with ", name_text(agent_id)) if len(self._agents) > 1 else ()
-            took = f", {session.episodes} turns in {lasting(session.last - session.first)}"
-            self._screen.line("ended", *whose, ": ", outcome_text(session.outcome, "not resolved"), took)
+            for session in await log.sessions(agent_id, Filter(session_id=self._previous.session_id), 1):
+                turns = "1 turn" if session.episodes == 1 else f"{session.episodes:,} turns"
+                took = f", {turns} in {lasting(session.last - session.first)}"
+                self._screen.line("ended", *whose, ": ", outcome_text(session.outcome, "not resolved"), took)
 
 
 async def _limited(turns: AsyncIterator[Episode], limit: int | None) -> AsyncIterator[Episode]:

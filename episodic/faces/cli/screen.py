@@ -6,11 +6,13 @@ either only through `text.printable`, and never as markup.
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import NoReturn
 
 import orjson
@@ -48,6 +50,9 @@ INDENT = 4
 
 def prepare_streams() -> None:
     """Let no character stop the output: what the terminal's encoding lacks is spelled out."""
+    # A stream that whoever started us closed is None, and its number would go to the next file that is opened.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115 - the same
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -96,7 +101,9 @@ def lead(episode: Episode, *, agent: bool = False) -> Text:
         episode: the episode.
         agent: whether to name the agent, too.
     """
-    names = [name_text(episode.agent_id), name_text(episode.session_id)][not agent :]
+    names = [name_text(episode.session_id)]
+    if agent:
+        names.insert(0, name_text(episode.agent_id))
     return Text("  ").join([Text(stamp(episode.timestamp), "dim"), *names, role_text(episode)])
 
 
