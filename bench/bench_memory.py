@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(not footprint.STATUS.exists(), reason="memory is read from /proc")
 def test_memory(benchmark: BenchmarkFixture, effort: Effort, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Resident memory at its peak, against before."""
+    benchmark.group = "memory"
     rows = min(request.config.getoption("memory_rows"), effort.most_rows)
     source, log = tmp_path / "corpus.jsonl", tmp_path / "log.db"
     run("scripts/make_corpus", "--count", str(rows), "--out", str(source))
@@ -28,7 +29,6 @@ def test_memory(benchmark: BenchmarkFixture, effort: Effort, tmp_path: Path, req
         return grown_by(log, source), grown_by(log)
 
     imported, replayed = benchmark.pedantic(import_and_replay, rounds=1)  # type: ignore[no-untyped-call]
-    benchmark.group = "memory"
     benchmark.extra_info.update(rows=rows, import_mb=imported, replay_mb=replayed)
     bar(benchmark, f"resident memory grows while importing {rows:,} episodes", figure=imported, most=150, unit="MB")
     bar(benchmark, f"resident memory grows while replaying {rows:,} episodes", figure=replayed, most=40, unit="MB")

@@ -103,12 +103,12 @@ def reads(effort: Effort, stage: Stage, pool: Pool, corpora: Corpora, size: int)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.__name__)
 def test_read(benchmark: BenchmarkFixture, reads: Reads, size: int, operation: Operation) -> None:
     """The slowest hundredth of single calls beside a writer at saturation, against the same on an idle log."""
+    benchmark.group = f"read, {size:,} episodes"
     idle: list[float] = []
     writing: list[float] = []
     reads.idle(operation, [])(0)
     alternate(benchmark, reads.beside_writer(operation, writing), reads.idle(operation, idle), reads.effort.rounds)
     seconds = {"idle": idle, "writing": writing, "cold": reads.cold(operation)}
-    benchmark.group = f"read, {size:,} episodes"
     benchmark.extra_info.update(
         size=size,
         operation=operation.__name__,

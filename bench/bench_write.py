@@ -84,8 +84,8 @@ def writers(effort: Effort, stage: Stage, pool: Pool) -> Writers:
 @pytest.mark.parametrize("tasks", ROWS, ids="{:,}".format)
 def test_record(benchmark: BenchmarkFixture, writers: Writers, tasks: int) -> None:
     """Acknowledged records of many tasks, against sqlite3 with nobody waiting."""
-    alternate(benchmark, writers.ours(tasks), writers.plain(tasks), writers.effort.rounds)
     benchmark.group = "record"
+    alternate(benchmark, writers.ours(tasks), writers.plain(tasks), writers.effort.rounds)
     benchmark.extra_info.update(percentiles(writers.seconds), tasks=tasks, against=PLAIN)
     if tasks == MANY:
         bar(benchmark, f"acknowledged record, {MANY:,} tasks, against {PLAIN}", least=0.9)
@@ -94,6 +94,7 @@ def test_record(benchmark: BenchmarkFixture, writers: Writers, tasks: int) -> No
 @pytest.mark.parametrize("calls", [1, 2])
 def test_record_many(benchmark: BenchmarkFixture, writers: Writers, calls: int) -> None:
     """Bulk: one call after the other, or always two at a time."""
+    benchmark.group = "record_many"
     log, rows, stage = writers.stage.log(), writers.rows(MANY), writers.stage
 
     def ours(number: int) -> float:
@@ -101,7 +102,6 @@ def test_record_many(benchmark: BenchmarkFixture, writers: Writers, calls: int) 
         return rate(rows, lambda: stage.run(record_chunks(log, drafts, calls)))
 
     alternate(benchmark, ours, writers.plain(MANY), writers.effort.rounds)
-    benchmark.group = "record_many"
     benchmark.extra_info.update(calls=calls, against=PLAIN)
     if calls == 1:
         bar(benchmark, f"record_many in bulk, against {PLAIN}", least=1.0)
@@ -109,6 +109,7 @@ def test_record_many(benchmark: BenchmarkFixture, writers: Writers, calls: int) 
 
 def test_record_beside_busy_loop(benchmark: BenchmarkFixture, writers: Writers) -> None:
     """Acknowledged records while the event loop's thread has other work for half of the time, against without."""
+    benchmark.group = "record, busy event loop"
     log, rows, stage = writers.stage.log(), writers.rows(MANY), writers.stage
 
     async def busy(drafts: Sequence[Draft]) -> None:
@@ -124,7 +125,6 @@ def test_record_beside_busy_loop(benchmark: BenchmarkFixture, writers: Writers) 
         return rate(rows, lambda: stage.run(record_all(log, drafts, MANY)))
 
     alternate(benchmark, with_work, without, writers.effort.rounds)
-    benchmark.group = "record, busy event loop"
     benchmark.extra_info.update(against="an event loop with nothing else to do")
     bar(benchmark, f"record, {MANY:,} tasks, beside a task that is busy half of the time, against without", least=0.7)
 
@@ -132,6 +132,7 @@ def test_record_beside_busy_loop(benchmark: BenchmarkFixture, writers: Writers) 
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.name)
 def test_record_against_rival(benchmark: BenchmarkFixture, writers: Writers, rival: Rival) -> None:
     """Acknowledged records of a thousand tasks, against another way to write from an event loop."""
+    benchmark.group = "record, peers"
     stage, rows = writers.stage, min(rival.rows, writers.effort.most_rows)
     write = stage.enter(rival.opening(stage.folder))
 
@@ -140,7 +141,6 @@ def test_record_against_rival(benchmark: BenchmarkFixture, writers: Writers, riv
         return rate(rows, lambda: stage.run(spread_over(rival.tasks, drafts, write)))
 
     alternate(benchmark, writers.ours(MANY), peer, writers.effort.rounds)
-    benchmark.group = "record, peers"
     benchmark.extra_info.update(tasks=rival.tasks, against=rival.name)
     if rival.opening is one_commit_each:
         bar(benchmark, f"record, {MANY:,} tasks, against one commit each by {rival.tasks} tasks", least=15)

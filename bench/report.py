@@ -169,7 +169,7 @@ def draw(run: Run, target: Path) -> None:
     draw_bars(limits, bars(run))
     for axes in (rates, against, reads, limits):
         axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("; ".join(line.strip("- *") for line in machine(run)), fontsize=9)
+    figure.suptitle("\n".join(line.strip("- *") for line in machine(run)), fontsize=9)
     figure.savefig(target, dpi=110)
     plt.close(figure)
 
@@ -195,10 +195,10 @@ def draw_peers(axes: Axes, run: Run) -> None:
     axes.set_title("ways to write, records/s (logarithmic)")
     bulk = run.of("record_many")[:1]
     ways = [
-        *((f"{i['against']}, {i['tasks']:,} tasks", i["peer"], THEIRS) for i in run.of("record, peers")),
+        *((f"{i['against']}, tasks: {i['tasks']:,}", i["peer"], THEIRS) for i in run.of("record, peers")),
         *((i["against"], i["peer"], THEIRS) for i in bulk),
         *(("record_many, 2,000 a call", i["ours"], OURS) for i in bulk),
-        *((f"record, {i['tasks']:,} tasks", i["ours"], OURS) for i in run.of("record") if i["tasks"] in {1, 1_000}),
+        *((f"record, tasks: {i['tasks']:,}", i["ours"], OURS) for i in run.of("record") if i["tasks"] in {1, 1_000}),
     ]
     ways.sort(key=lambda way: way[1])
     drawn = axes.barh([name for name, _, _ in ways], [rate for _, rate, _ in ways], color=[way[2] for way in ways])

@@ -58,11 +58,11 @@ def bar(
 ) -> None:
     """Note for the report what the ratio that `alternate` found, or a figure, should be at least or at most."""
     info = benchmark.extra_info
-    found = (
-        {"figure": info["ratio"], "low": info["ratio_low"], "high": info["ratio_high"]}
-        if figure is None
-        else {"figure": figure}
-    )
+    found = {
+        "figure": info["ratio"] if figure is None else figure,
+        "low": info.get("ratio_low"),
+        "high": info.get("ratio_high"),
+    }
     info.setdefault("bars", []).append({"what": what, "least": least, "most": most, "unit": unit, **found})
 
 

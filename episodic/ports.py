@@ -20,6 +20,7 @@ __all__ = [
     "Repeat",
     "Resolve",
     "Scope",
+    "Span",
     "Store",
 ]
 
@@ -100,6 +101,19 @@ class Cursor(NamedTuple):
     episode_id: int
 
 
+class Span(NamedTuple):
+    """Between which ids the episodes of a scope lie, as far as an index of the log tells; a search stays between them.
+
+    Attributes:
+        is_whole: whether every episode in scope that holds a word can be found there; not when the scope has more
+            episodes than were looked at, or the search index lacks some.
+    """
+
+    first_id: int
+    last_id: int
+    is_whole: bool
+
+
 class Reader(Protocol):
     """One borrowed connection: questions about the log."""
 
@@ -150,15 +164,24 @@ class Reader(Protocol):
     async def count(self, scope: Scope) -> int:
         """Return how many episodes the agent has or, if the filter names a user, the agent has about that user."""
 
-    async def frequencies(self, scope: Scope, words: Sequence[str], *, bound: int) -> list[int]:
-        """Return how many episodes of the agent, and of the filter's user, hold each word, counted up to `bound`."""
+    async def span(self, scope: Scope, *, bound: int) -> Span:
+        """Return where the episodes in scope lie; of a scope of more than `bound`, where the newest begin."""
 
-    async def postings(self, scope: Scope, words: Sequence[str], *, most: int, bound: int) -> list[list[int]]:
+    async def frequencies(self, scope: Scope, words: Sequence[str], span: Span, *, bound: int) -> list[int]:
+        """Return how many episodes hold each word, counted up to `bound`.
+
+        With the index: of the agent and the filter's user, inside the span. Without it: in the whole scope.
+        """
+
+    async def postings(
+        self, scope: Scope, words: Sequence[str], span: Span, *, most: int, bound: int
+    ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it, newest first.
 
         Args:
             scope: the agent and the whole filter.
             words: texts; what is no letter or digit in one separates the parts of a phrase.
+            span: of the scope.
             most: ids for each word.
             bound: episodes that hold a word and are looked at, the newest first.
         """

@@ -151,7 +151,7 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = _agent_scope(agent_id, where)
         if not isinstance(min_age_seconds, int | float) or not 0 <= min_age_seconds < float("inf"):
             msg = f"min_age_seconds must be a number of at least 0, not {min_age_seconds!r}"
             raise FilterError(msg)
@@ -178,7 +178,7 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = _agent_scope(agent_id, where)
         text = _query(query)
         async with self._reading().borrow(snapshot=True) as reader:
             return await recall.search(reader, scope, text, _whole("limit", limit))
@@ -200,7 +200,7 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = _agent_scope(agent_id, where)
         text = _query(message)
         async with self._reading().borrow(snapshot=True) as reader:
             return await recall.recall_context(reader, scope, text, _whole("limit", limit))
@@ -217,9 +217,13 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = _agent_scope(agent_id, where)
         async with self._reading().borrow() as reader:
-            return await reader.sessions(scope, limit=_whole("limit", limit))
+            found = await reader.sessions(scope, limit=_whole("limit", limit))
+        if where is None or where.user_id is None:
+            return found
+        # A session may have been about somebody else first, who is not the one asked about.
+        return [replace(session, user_id=where.user_id) for session in found]
 
     async def resolved(
         self, *, agent_id: str | None = None, where: Filter | None = None, upto: int | None = None
@@ -298,6 +302,14 @@ class Reading(ABC):
         async with self._reading().borrow(snapshot=True) as reader:
             earlier, later = await reader.around(scope, center, before=before, after=after)
         return [*earlier, center, *later]
+
+
+def _agent_scope(agent_id: object, where: Filter | None) -> Scope:
+    """Build the scope of a call that is about one agent: None must not come to mean all of them."""
+    if not isinstance(agent_id, str):
+        msg = f"agent_id must be text, not {type(agent_id).__name__}"
+        raise FilterError(msg)
+    return _scope(agent_id, where)
 
 
 def _scope(agent_id: str | None, where: Filter | None) -> Scope:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from episodic.codec import to_micros
 from episodic.context import Context, ContextItem
 from episodic.model import Episode, Filter, Hit, SearchResult
-from episodic.ports import Cursor, Reader, Scope
-from episodic.search.plan import BUDGET, COUNTED, LOOKED_THROUGH, choose, is_exhaustive
+from episodic.ports import Reader, Scope
+from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, LOOKED_THROUGH, choose, is_exhaustive
 from episodic.search.rank import Scored, best, fuse
 from episodic.search.words import words_of
 
@@ -19,6 +19,10 @@ __all__ = ["recall_context", "search"]
 # The same text said often (a greeting, a form letter) takes one place in a context; this many candidates for each
 # place leave enough others.
 CANDIDATES = 4
+
+
+# A message that was recorded before it is asked about was recorded within this time.
+JUST_NOW = timedelta(minutes=15)
 
 
 class _Found(NamedTuple):
@@ -52,9 +56,10 @@ async def recall_context(reader: Reader, scope: Scope, message: str, limit: int)
     scored = {one.episode_id: one for one in found.scored}
     relevant = await reader.fetch(scope, list(scored))
     known = {e.id: e for e in [*recent, *relevant]}
-    asked = await _asked_now(reader, scope, message, list(known.values()))
-    relevant = _merge_repeats([e for e in relevant if e.id != asked])[:limit]
-    recent = _merge_repeats([e for e in recent if e.id != asked], keep=relevant)[:limit]
+    newest = recent[0].id if recent else 0
+    asked = await _asked_now(reader, scope, message, list(known.values()), newest)
+    relevant = _merge_repeats([e for e in relevant if e.id not in asked])[:limit]
+    recent = _merge_repeats([e for e in recent if e.id not in asked], keep=relevant)[:limit]
     fused = fuse({e.id: scored[e.id].score for e in relevant}, [e.id for e in recent], limit)
     return Context(
         tuple(
@@ -75,33 +80,48 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     words, truncated = words_of(query)
     if not words:
         return _Found((), (), not truncated)
+    span = await reader.span(scope, bound=LOOKED_THROUGH)
     # Without an index only the newest episodes are looked through, as many for the count as for the search itself.
-    indexed = reader.mode == "fts"
-    plan = choose(words, await reader.frequencies(scope, words, bound=COUNTED if indexed else LOOKED_THROUGH))
+    counted = COUNTED if reader.mode == "fts" else LOOKED_THROUGH
+    plan = choose(words, await reader.frequencies(scope, words, span, bound=counted))
     total = await reader.count(scope)
     used, left = plan.kept, plan.left
-    postings = await reader.postings(scope, [word.text for word in used], most=BUDGET, bound=LOOKED_THROUGH)
+    bound = LOOKED_THROUGH if reader.mode == "like" else LOOKED_THROUGH // FEWEST_WORDS
+    postings = await reader.postings(scope, [word.text for word in used], span, most=BUDGET, bound=bound)
+    exhaustive = span.is_whole and not truncated and is_exhaustive(used)
     if left and len(set().union(*postings)) < limit:
-        postings += await reader.postings(scope, [word.text for word in left], most=BUDGET, bound=LOOKED_THROUGH)
+        # However many there are, together they cost no more than the others.
+        most, bound = max(limit, BUDGET // len(left)), LOOKED_THROUGH // len(left)
+        postings += await reader.postings(scope, [word.text for word in left], span, most=most, bound=bound)
+        exhaustive = exhaustive and is_exhaustive(left, min(most, bound))
         used, left = used + left, ()
     skipped = {word.text for word in left}
-    seen_all = indexed or total < LOOKED_THROUGH
-    exhaustive = not truncated and not left and is_exhaustive(used) and seen_all
     sought = tuple(word for word in words if word not in skipped)
-    return _Found(best(used, postings, total, limit), sought, exhaustive)
+    return _Found(best(used, postings, total, limit), sought, exhaustive and not left)
 
 
-async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode]) -> int | None:
-    """Find the message itself among the episodes: the newest one that says the same and was not answered yet."""
-    said = message.strip()
-    same = [e for e in episodes if e.role == "user" and e.content.strip() == said]
-    if not same:
-        return None
-    newest = max(same, key=lambda e: (e.timestamp, e.id))
-    answers = Filter(session_id=newest.session_id, roles=("assistant",))
-    cursor = Cursor(to_micros(newest.timestamp), newest.id)
-    answered = await reader.replay(Scope(scope.agent_id, answers), limit=1, after=cursor)
-    return None if answered else newest.id
+async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode], newest: int) -> set[int]:
+    """Find the message itself among the episodes: what users say in the same words, just now, and still unanswered.
+
+    Args:
+        reader: a reader of the snapshot.
+        scope: the agent and the filter.
+        message: what was said.
+        episodes: those that may be in the context.
+        newest: id of the newest of them, which is just now whatever its time.
+    """
+    said, since = message.strip(), datetime.now(UTC) - JUST_NOW
+    same = [
+        e
+        for e in episodes
+        if e.role == "user" and e.content.strip() == said and (e.id == newest or e.timestamp >= since)
+    ]
+    asked: set[int] = set()
+    for session_id in {e.session_id for e in same}:
+        answers = Scope(scope.agent_id, Filter(session_id=session_id, roles=("assistant",)))
+        last = [(e.timestamp, e.id) for e in await reader.recent(answers, limit=1)]
+        asked |= {e.id for e in same if e.session_id == session_id and [(e.timestamp, e.id)] > last}
+    return asked
 
 
 def _merge_repeats(episodes: Sequence[Episode], keep: Sequence[Episode] = ()) -> list[Episode]:

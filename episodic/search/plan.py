@@ -54,6 +54,6 @@ def choose(words: Sequence[str], frequencies: Sequence[int], budget: int = BUDGE
     return Plan(tuple(present[:within]), tuple(present[within:]))
 
 
-def is_exhaustive(words: Sequence[Word]) -> bool:
-    """Tell whether the newest `BUDGET` episodes that hold each word are all that do."""
-    return all(word.frequency <= BUDGET for word in words)
+def is_exhaustive(words: Sequence[Word], most: int = BUDGET) -> bool:
+    """Tell whether the newest `most` episodes that hold each word are all that do."""
+    return all(word.frequency <= most for word in words)

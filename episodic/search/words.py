@@ -12,7 +12,7 @@ from typing import NamedTuple
 __all__ = ["MOST_CHARACTERS", "MOST_PARTS", "MOST_WORDS", "STOPWORDS", "Words", "words_of"]
 
 MOST_CHARACTERS = 10_000
-MOST_WORDS = 64
+MOST_WORDS = 32
 
 # A longer chain is looked for by its parts alone: each part of a phrase is compared wherever its others stand, too.
 MOST_PARTS = 8

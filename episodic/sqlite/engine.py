@@ -12,7 +12,7 @@ from episodic.errors import NotOurFileError, WrongLoopError
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place
 from episodic.sqlite.migrate import identify
-from episodic.sqlite.readers import SqliteReaders
+from episodic.sqlite.pool import SqliteReaders
 from episodic.sqlite.store import SqliteStore
 
 __all__ = ["Engine", "open_engine"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import orjson
@@ -12,7 +13,7 @@ from episodic.model import Filter, Scalar
 from episodic.ports import Scope
 from episodic.sqlite.store import metadata_member
 
-__all__ = ["Clause", "conditions", "episodes", "is_narrowed"]
+__all__ = ["Clause", "conditions", "episodes", "is_narrowed", "looked_up"]
 
 Clause: TypeAlias = "tuple[str, tuple[int | float | str | None, ...]]"
 
@@ -65,6 +66,12 @@ def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
 def is_narrowed(where: Filter | None) -> bool:
     """Tell whether a filter asks for more than its user, who is a word of the index as the agent is."""
     return where is not None and where != Filter(user_id=where.user_id)
+
+
+def looked_up(where: Filter, indexed: Collection[str]) -> Filter:
+    """Return the part of a filter that an index of the log answers without a look at each episode."""
+    metadata = {key: value for key, value in (where.metadata or {}).items() if _is_looked_up(key, value, indexed)}
+    return replace(where, roles=None, outcome=None, archived=None, metadata=metadata or None)
 
 
 def _filter_clauses(where: Filter, indexed: Collection[str]) -> Iterator[Clause]:

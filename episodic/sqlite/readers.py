@@ -1,4 +1,4 @@
-"""The pool of reading connections and the questions that they answer.
+"""The questions that a reading connection answers.
 
 Every answer is one row of one statement: a JSON text that holds the page. Fetching row by row would give up the GIL
 and win it back for each row, which beside a busy event loop takes a hundred times as long.
@@ -6,27 +6,22 @@ and win it back for each row, which beside a busy event loop takes a hundred tim
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Literal, cast
 
 import aiosqlite
-import anyio
 import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import RejectedError
 from episodic.model import AgentSummary, Episode, Session
-from episodic.ports import Cursor, Scope
-from episodic.settings import Settings
-from episodic.sqlite.connect import Place, connect_reader, translated
-from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed
-from episodic.sqlite.fts import has_index, is_told_apart, match
-from episodic.sqlite.store import metadata_member
+from episodic.ports import Cursor, Scope, Span
+from episodic.sqlite.connect import Place, translated
+from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed, looked_up
+from episodic.sqlite.fts import is_told_apart, match
 
-__all__ = ["SqliteReader", "SqliteReaders"]
+__all__ = ["SqliteReader"]
 
 # Characters that a page of several episodes may hold, metadata too. Twice as much is in memory while it is decoded.
 MOST_WEIGHT = 2**24
@@ -104,8 +99,14 @@ FROM (
 COUNT_AGENT = "SELECT coalesce(sum(episodes), 0) FROM agents WHERE agent_id = ?"
 COUNT_USER = "SELECT count(*) FROM episodes WHERE agent_id = ? AND user_id = ?"
 
-# A session's episodes lie close together, so that the span of their ids keeps a search inside it quick.
-SPAN = "SELECT json_array(min(id), max(id)) FROM episodes WHERE session_id = ?"
+# Whether the index has what the log has, as its newest rows tell.
+INDEXED = "(SELECT max(id) FROM episodes) IS (SELECT max(id) FROM episodes_fts_docsize)"
+WHOLE_SPAN = f"SELECT json_array(0, NULL, NULL, {INDEXED})"
+# The episodes of a session, a stretch of time or a ticket lie close together: looking there alone is quick.
+SPAN = f"""
+SELECT json_array(count(*), min(id), max(id), {INDEXED})
+FROM (SELECT e.id FROM {{}} WHERE {{}} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?)
+"""  # noqa: S608 - constants only
 FREQUENCIES = """
 SELECT json_group_array((
     SELECT count(*)
@@ -253,21 +254,41 @@ class SqliteReader:
             return cast("int", await self._answer(COUNT_AGENT, (scope.agent_id,)))
         return cast("int", await self._answer(COUNT_USER, (scope.agent_id, scope.where.user_id)))
 
-    async def frequencies(self, scope: Scope, words: Sequence[str], *, bound: int) -> list[int]:
+    async def span(self, scope: Scope, *, bound: int) -> Span:
+        """Return where the episodes in scope lie; see `ports.Reader.span`."""
+        if not self._fts:
+            return Span(SMALLEST_ID, LARGEST_ID, await self.count(scope) < bound)
+        where = scope.where and looked_up(scope.where, self._indexed)
+        if not is_narrowed(where):
+            answer = await self._answer(WHOLE_SPAN, ())
+        else:
+            narrow = Scope(scope.agent_id, where)
+            condition, parameters = conditions(narrow, self._indexed)
+            answer = await self._answer(SPAN.format(episodes(narrow, self._indexed), condition), (*parameters, bound))
+        seen, first_id, last_id, is_indexed = cast("tuple[int, int | None, int | None, int]", answer)
+        if seen == bound:
+            # There are more, older ones.
+            return Span(SMALLEST_ID, last_id or LARGEST_ID, is_whole=False)
+        return Span(first_id or SMALLEST_ID, last_id or LARGEST_ID, bool(is_indexed))
+
+    async def frequencies(self, scope: Scope, words: Sequence[str], span: Span, *, bound: int) -> list[int]:
         """Return how many episodes hold each word; see `ports.Reader.frequencies`."""
         if not self._fts:
-            return [len(ids) for ids in await self.postings(scope, words, most=bound, bound=bound)]
+            return [len(ids) for ids in await self.postings(scope, words, span, most=bound, bound=bound)]
         matches = _array([match(scope, word) for word in words])
-        return cast("list[int]", await self._answer(FREQUENCIES, (*await self._span(scope), bound, matches)))
+        given = (span.first_id, span.last_id, bound, matches)
+        return cast("list[int]", await self._answer(FREQUENCIES, given))
 
-    async def postings(self, scope: Scope, words: Sequence[str], *, most: int, bound: int) -> list[list[int]]:
+    async def postings(
+        self, scope: Scope, words: Sequence[str], span: Span, *, most: int, bound: int
+    ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it; see `ports.Reader.postings`."""
         condition, parameters = conditions(scope, self._indexed)
         if self._fts:
             matches = _array([match(scope, word) for word in words])
             if not is_narrowed(scope.where) and is_told_apart(scope):
                 return cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, matches)))
-            given = (*await self._span(scope), bound, *parameters, most, matches)
+            given = (span.first_id, span.last_id, bound, *parameters, most, matches)
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
         spellings = [_spellings(word) for word in words]
         patterns = _array([_like_pattern(spelling) for group in spellings for spelling in group])
@@ -280,12 +301,6 @@ class SqliteReader:
         if cursor is None:
             return condition, parameters
         return f"{condition} AND (e.timestamp, e.id) > (?, ?)", (*parameters, *cursor)
-
-    async def _span(self, scope: Scope) -> tuple[int, int]:
-        if scope.where is None or scope.where.session_id is None:
-            return SMALLEST_ID, LARGEST_ID
-        low, high = cast("tuple[int | None, int | None]", await self._answer(SPAN, (scope.where.session_id,)))
-        return low or SMALLEST_ID, high or SMALLEST_ID
 
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)
@@ -301,87 +316,6 @@ class SqliteReader:
         with translated(self._where.path):
             [(answer,)] = await self.db.execute_fetchall(sql, parameters)
         return orjson.loads(answer) if isinstance(answer, str) else answer
-
-
-class SqliteReaders:
-    """A `ports.Readers`: a fixed number of connections, lent one at a time."""
-
-    def __init__(self, idle: list[SqliteReader], where: Place) -> None:
-        """Take the connections, all free."""
-        self._all = tuple(idle)
-        self._idle = idle
-        self._where = where
-        # Without fast_acquire each borrow would wait for a turn of the event loop, which a burst of writes makes long.
-        self._free = anyio.Semaphore(len(idle), fast_acquire=True)
-
-    @classmethod
-    async def open(cls, where: Place, settings: Settings) -> SqliteReaders:
-        """Open all connections."""
-        opened: list[SqliteReader] = []
-        try:
-            for _ in range(settings.readers):
-                db = await connect_reader(where, busy_timeout=settings.busy_timeout)
-                # Not each key that is set has an index: who only reads makes none.
-                indexed = await _metadata_indexes(db, settings.indexed_metadata)
-                opened.append(SqliteReader(db, where, indexed, fts=await has_index(db)))
-        except BaseException:
-            for reader in opened:
-                await reader.db.close()
-            raise
-        return cls(opened, where)
-
-    @property
-    def mode(self) -> Literal["fts", "like"]:
-        """How words are found."""
-        return self._all[0].mode
-
-    @property
-    def size(self) -> int:
-        """How many connections there are."""
-        return len(self._all)
-
-    @property
-    def idle(self) -> int:
-        """How many of them are free."""
-        return len(self._idle)
-
-    @asynccontextmanager
-    async def borrow(self, *, snapshot: bool = False) -> AsyncIterator[SqliteReader]:
-        """Lend a connection; with `snapshot` all its answers are of one moment."""
-        async with self._free:
-            reader = self._idle.pop()
-            try:
-                if snapshot:
-                    async with self._one_moment(reader):
-                        yield reader
-                else:
-                    yield reader
-            finally:
-                self._idle.append(reader)
-
-    async def aclose(self) -> None:
-        """Close all connections once they are given back."""
-        for _ in self._all:
-            await self._free.acquire()
-        for reader in self._all:
-            await reader.db.close()
-
-    @asynccontextmanager
-    async def _one_moment(self, reader: SqliteReader) -> AsyncIterator[None]:
-        try:
-            # Inside the try: a BEGIN whose caller is cancelled still runs.
-            with translated(self._where.path):
-                await reader.db.execute("BEGIN")
-            yield
-        finally:
-            # The connection's thread runs it before whatever the next borrower asks, even if this task is cancelled.
-            await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
-
-
-async def _metadata_indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> dict[str, str]:
-    """Find the index of each metadata key that has one."""
-    indexes = list(await db.execute_fetchall("SELECT name, sql FROM sqlite_schema WHERE type = 'index'"))
-    return {key: name for key in keys for name, sql in indexes if metadata_member(key) in (sql or "")}
 
 
 def _array(values: Sequence[object]) -> str:

@@ -42,11 +42,13 @@ CREATE TABLE agents (
     episodes INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- One row: the id of the next episode, whichever process writes it, and the latest time that the log itself gave.
+-- One row: the id of the next episode, whichever process writes it; the latest time that the log itself gave; and the
+-- number of the writer that was the last to append.
 CREATE TABLE log_state (
     one     INTEGER PRIMARY KEY CHECK (one = 1),
     next_id INTEGER NOT NULL,
-    clock   INTEGER NOT NULL
+    clock   INTEGER NOT NULL,
+    writer  INTEGER NOT NULL
 );
 
-INSERT INTO log_state (one, next_id, clock) VALUES (1, 1, 0);
+INSERT INTO log_state (one, next_id, clock, writer) VALUES (1, 1, 0, 0);
