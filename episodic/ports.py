@@ -69,7 +69,7 @@ class Appended(NamedTuple):
 
 
 class Store(Protocol):
-    """The one writing connection. Calls run in the order in which they were made; each is one transaction."""
+    """The one writing connection. Each call is one transaction, and they are stored in the order of the calls."""
 
     async def append(self, operations: Sequence[Append]) -> Appended:
         """Store the rows of all operations in one transaction.
@@ -80,8 +80,8 @@ class Store(Protocol):
             StorageError: the engine failed.
         """
 
-    async def resolve(self, operation: Resolve) -> bool:
-        """Set how a session ended; tell whether there is such a session."""
+    async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
+        """Set how sessions ended, the last word on each holds; tell for each whether there is such a session."""
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -164,12 +164,10 @@ class Writer:
                 while await self._has_work():
                     await self._slots.acquire()
                     self.in_flight += 1
-                    match self._queue[0]:
-                        case _Resolution() as entry:
-                            self._queue.popleft()
-                            await self._resolve(entry)
-                        case _Entry():
-                            group.start_soon(self._commit, self._take())
+                    if isinstance(self._queue[0], _Entry):
+                        group.start_soon(self._commit, self._take())
+                    else:
+                        await self._resolve()
         finally:
             self.close()
             self._fail(self._queue, _closed())
@@ -301,30 +299,35 @@ class Writer:
             else:
                 self.rejected += 1
                 self._fail(batch, exc)
-        except EpisodicError as exc:
-            self._fail(batch, exc)
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next batch its chance
+            self._fail(batch, _as_ours(exc))
         else:
             self._count(sum(entry.rows for entry in batch))
             self._clock = max(self._clock, appended.clock)
             await self._acknowledge(batch, appended)
 
-    async def _resolve(self, entry: _Resolution) -> None:
-        """Store how a session ended once everything before it is committed."""
+    async def _resolve(self) -> None:
+        """Store how sessions ended, all that is said of it in a row, once everything before is committed."""
+        for _ in range(IN_FLIGHT - 1):
+            await self._slots.acquire()
+        batch: list[_Resolution] = []
+        while self._queue and isinstance(entry := self._queue[0], _Resolution):
+            batch.append(entry)
+            self._queue.popleft()
         try:
-            for _ in range(IN_FLIGHT - 1):
-                await self._slots.acquire()
-            found = await self._store.resolve(entry.operation)
-        except EpisodicError as exc:
-            self._fail([entry], exc)
+            found = await self._store.resolve([entry.operation for entry in batch])
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next batch its chance
+            self._fail(batch, _as_ours(exc))
         except BaseException:
-            self._fail([entry], _torn_down())
+            self._fail(batch, _torn_down())
             raise
         else:
             self._count(0)
-            if not entry.answer.done():
-                entry.answer.set_result(found)
+            for entry, is_there in zip(batch, found, strict=True):
+                if not entry.answer.done():
+                    entry.answer.set_result(is_there)
         finally:
-            self._release(1, 0)
+            self._release(len(batch), 0)
             self.in_flight -= 1
             for _ in range(IN_FLIGHT):
                 self._slots.release()
@@ -373,6 +376,14 @@ def _part(appended: Appended, offset: int, rows: int) -> Appended:
     if repeats:
         repeats = {line - offset: repeat for line, repeat in repeats.items() if offset <= line < offset + rows}
     return Appended(first_id + offset, repeats, clock)
+
+
+def _as_ours(error: Exception) -> EpisodicError:
+    if isinstance(error, EpisodicError):
+        return error
+    ours = StorageError(f"storing failed with {error!r}; whether it is stored is unknown: retry with the same event_id")
+    ours.__cause__ = error
+    return ours
 
 
 def _closed() -> ClosedError:

@@ -144,7 +144,7 @@ async def test_a_filter_holds_for_what_is_followed(
 
 
 async def test_a_filter_that_nothing_passes_does_not_hold_up_the_others(log: EpisodicLog) -> None:
-    """What is out of scope is passed over once, however much of it there is."""
+    """However much there is out of scope, what comes within it is given."""
     stream = log.follow(after=0, agent_id="rare")
     waiting = asyncio.ensure_future(take(stream, 1))
     await log.record_many([Draft("common", "s", "user", "hello")] * 2_000)

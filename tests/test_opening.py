@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -245,6 +248,42 @@ async def test_a_fresh_file_held_by_another_is_busy_in_time(path: Path) -> None:
             await EpisodicLog.open(path, settings=Settings(busy_timeout=0.1)).__aenter__()
     async with EpisodicLog.open(path) as log:
         assert (await log.record("a", "s", "user", "x")).id == 1
+
+
+async def test_opening_waits_for_who_reads_a_fresh_file(path: Path) -> None:
+    """SQLite answers "locked" at once when the journal is to be switched while another reads; opening waits for it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        opening = asyncio.create_task(EpisodicLog.open(path).__aenter__())
+        done, _ = await asyncio.wait([opening], timeout=0.2)
+        assert not done
+        other.execute("COMMIT")
+        log = await opening
+    await log.aclose()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("spared", [0, 1, 2, 3])
+async def test_a_connection_that_cannot_be_made_closes_those_before_it(
+    path: Path, filled: list[Episode], monkeypatch: pytest.MonkeyPatch, *, spared: int, read_only: bool
+) -> None:
+    """When the process runs out of file handles while it opens, the error is typed and no connection stays."""
+    made, connect = count(), sqlite3.connect
+
+    def connect_at_first(*args: Any, **keywords: Any) -> sqlite3.Connection:  # noqa: ANN401 - as sqlite3.connect
+        if next(made) == spared:
+            raise sqlite3.OperationalError(f"unable to open database file {spared}")  # noqa: EM102, TRY003
+        db: sqlite3.Connection = connect(*args, **keywords)
+        return db
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect_at_first)
+        with pytest.raises(OpenError, match=f"unable to open database file {spared}"):
+            await EpisodicLog.open(path, settings=Settings(readers=4), read_only=read_only).__aenter__()
+    assert bytes_in(path.parent) == {"log.db": path.read_bytes()}
+    async with EpisodicLog.open(path) as log:
+        assert await log.newest_id() == 10
 
 
 def test_after_every_refusal_the_process_ends_by_itself(tmp_path: Path) -> None:

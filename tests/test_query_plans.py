@@ -19,13 +19,17 @@ import aiosqlite
 import pytest
 
 from episodic import Draft, EpisodicLog, Filter, Settings
-from episodic.ports import Cursor, Scope
+from episodic.ports import Cursor, Scope, Span
 from episodic.sqlite.connect import place
 from episodic.sqlite.readers import SqliteReader
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 CURSOR = Cursor(1_714_564_800_000_000, 3)
 SETTINGS = Settings(indexed_metadata=("order",))
+
+# The span of a scope that lies anywhere.
+ANYWHERE = Span(1, 2**63 - 1, is_whole=True)
+
 
 # One value for each field of a filter; every combination of them is tried.
 FIELDS: dict[str, Any] = {
@@ -231,7 +235,7 @@ async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader
     Agent and user are words of the index, so that without any other filter no episode is read at all.
     """
     for where in FILTERS:
-        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund", "late"], most=5, bound=9))
+        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund", "late"], ANYWHERE, most=5, bound=9))
         first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e", "SCAN e "))]
         assert first.startswith("SCAN episodes_fts VIRTUAL TABLE INDEX")
         assert "M3" in first
@@ -243,7 +247,7 @@ async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader
 async def test_frequencies_are_counted_in_the_index_of_words_alone(db: Explainer, reader: SqliteReader) -> None:
     """No episode is read to count a word."""
     for where in FILTERS:
-        plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], bound=9))
+        plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], ANYWHERE, bound=9))
         assert "SCAN episodes_fts VIRTUAL TABLE" in "".join(plan)
         assert not [step for step in plan if step.startswith(("SEARCH e", "SCAN e "))]
 
@@ -252,7 +256,7 @@ async def test_words_without_an_index_are_sought_among_the_newest(db: Explainer)
     """Where words are compared as text, the episodes compared come through the narrowest index, newest first."""
     reader = await db.opened(fts=False)
     for where in FILTERS:
-        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], most=5, bound=9))
+        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], ANYWHERE, most=5, bound=9))
         [search] = [step for step in plan if step.startswith("SEARCH e USING")]
         assert_uses(search, index_for(where))
         assert_no_scan(plan)

@@ -28,7 +28,8 @@ from episodic import (
 from episodic.paging import FIRST_LIMIT, MOST_LIMIT, PAGE_CHARACTERS, next_limit, pages
 from episodic.ports import Scope
 from episodic.sqlite.connect import place
-from episodic.sqlite.readers import MOST_WEIGHT, SqliteReaders
+from episodic.sqlite.pool import SqliteReaders
+from episodic.sqlite.readers import MOST_WEIGHT
 from tests.conftest import Sql
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -90,6 +90,7 @@ async def test_repeats_leave_their_places_to_others(either: EpisodicLog) -> None
     """A text said several times does not crowd out other relevant ones."""
     await say(either, "refund one", "refund two", "refund three")
     await say(either, *["refund"] * 12)
+    await say(either, "noted", role="assistant")
     context = await either.recall_context("a", "refund", limit=4)
     assert sorted(contents_of(context)) == ["refund", "refund one", "refund three", "refund two"]
 
@@ -136,12 +137,19 @@ async def test_what_an_assistant_said_is_not_the_message(either: EpisodicLog) ->
     assert contents_of(await either.recall_context("a", "where is my refund?")) == ["where is my refund?"]
 
 
-async def test_only_one_of_several_identical_questions_is_the_message(either: EpisodicLog) -> None:
-    """The newest unanswered one is left out; one before it, in another session, stays."""
-    await say(either, "hello?", session_id="one")
+async def test_every_copy_that_was_just_said_and_not_answered_is_the_message(either: EpisodicLog) -> None:
+    """Two customers, or one who asks twice, say the same at the same moment: neither gets it back as a memory."""
+    await say(either, "the refund was sent", session_id="one")
+    await say(either, "hello?", "hello?", session_id="one")
     await say(either, "hello?", session_id="two")
-    [item] = (await either.recall_context("a", "hello?")).items
-    assert item.episode.session_id == "one"
+    assert contents_of(await either.recall_context("a", "hello?")) == ["the refund was sent"]
+
+
+async def test_a_question_that_nobody_answered_days_ago_is_kept(either: EpisodicLog) -> None:
+    """Asked again in other words or in the same ones, that it was asked before is what the model must know."""
+    await either.record("a", "old", "user", "where is my refund?", timestamp=NOON)
+    await say(either, "hello", session_id="new")
+    assert "where is my refund?" in contents_of(await either.recall_context("a", "where is my refund?"))
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 30])

@@ -170,7 +170,7 @@ async def test_the_author_is_searched_too(either: EpisodicLog) -> None:
 async def test_a_name_of_the_scope_is_not_searched(either: EpisodicLog) -> None:
     """Agent, user, session and role are no text: their names find nothing."""
     await either.record("billingbot", "sess99", "assistant", "hello", user_id="u42")
-    names = ["billingbot", "u42", "sess99", "assistant", f"a{b'billingbot'.hex()}0", f"u{b'u42'.hex()}0"]
+    names = ["billingbot", "u42", "sess99", "assistant", f"a{b'billingbot'.hex()}0", f"u{b'billingbot'.hex()}x{b'u42'.hex()}0"]
     for name in names:
         assert contents_of(await either.search("billingbot", name)) == []
 

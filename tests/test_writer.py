@@ -59,12 +59,12 @@ class Shelf:
             self.batches.append(len(rows))
             return Appended(first_id, repeats, self.clock)
 
-    async def resolve(self, operation: Resolve) -> bool:
+    async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
         """Note how many rows were kept before."""
         async with self._turn:
             await self.gate.wait()
-            self.resolved.append((operation.session_id, len(self.rows)))
-            return operation.session_id != "unknown"
+            self.resolved += [(operation.session_id, len(self.rows)) for operation in operations]
+            return [operation.session_id != "unknown" for operation in operations]
 
     async def aclose(self) -> None:
         """Do nothing."""
@@ -202,6 +202,21 @@ async def test_resolving_keeps_its_place_between_appends() -> None:
     assert writer.recorded == 10
 
 
+async def test_resolving_waits_until_a_refused_batch_is_sorted_out() -> None:
+    """When the batch before it is being halved to find a bad call, resolve comes after all of the good ones."""
+    shelf = Shelf({b"7": RejectedError("refused")})
+    async with writing(shelf) as writer:
+        shelf.gate.clear()
+        calls = started(writer, map(call, numbered(10)))
+        await settle()
+        resolving = asyncio.create_task(writer.resolve(Resolve("a", "s", None)))
+        await settle()
+        shelf.gate.set()
+        assert await resolving
+        await asyncio.gather(*calls, return_exceptions=True)
+    assert shelf.resolved == [("s", 9)]
+
+
 @pytest.mark.parametrize("bad", [{0}, {99}, {50}, {49, 50}, {3, 4, 5, 90}, set(range(0, 100, 2)), set(range(100))])
 @pytest.mark.parametrize(
     "error", [RejectedError("refused"), ConflictError("a", "e", 7)], ids=lambda e: type(e).__name__
@@ -262,27 +277,21 @@ async def test_when_the_commit_fails_every_waiter_is_told_and_nothing_is_tried_a
         assert (await writer.append(call(b"next"))).first_id == 1
 
 
-async def test_a_bug_in_the_store_is_told_to_every_waiter_and_rises() -> None:
-    """An error that is none of ours ends the writer: what was under way is unknown, what was queued is not stored."""
-    shelf = Shelf({b"0": KeyError("bug")})
+async def test_a_bug_in_the_store_is_told_to_every_waiter_and_nobody_else() -> None:
+    """An error that is none of ours reaches those whose batch it was as one of ours; the next batch has its chance."""
+    bug = KeyError("bug")
+    shelf = Shelf({b"0": bug})
     shelf.gate.clear()
-    writer = Writer(shelf, Settings(batch_rows=1), 0)
-    running = asyncio.create_task(writer.run())
-    calls = started(writer, map(call, numbered(50)))
-    await settle()
-    shelf.gate.set()
-    answers = await asyncio.gather(*calls, return_exceptions=True)
-    assert isinstance(answers[0], StorageError)
-    assert "unknown" in str(answers[0])
-    assert isinstance(answers[-1], ClosedError)
-    for row, answer in zip(numbered(50), answers, strict=True):
-        assert isinstance(answer, Appended) == (row in shelf.places), row
-    with pytest.raises(ExceptionGroup) as caught:
-        await running
-    assert caught.group_contains(KeyError)
-    with pytest.raises(ClosedError):
-        await writer.append(call(b"next"))
-    assert (writer.queued_rows, writer.queued_bytes, writer.in_flight) == (0, 0, 0)
+    async with writing(shelf, batch_rows=1) as writer:
+        calls = started(writer, map(call, numbered(50)))
+        await settle()
+        shelf.gate.set()
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(answers[0], StorageError)
+        assert "unknown" in str(answers[0])
+        assert answers[0].__cause__ is bug
+        assert all(isinstance(answer, Appended) for answer in answers[1:])
+        assert (writer.queued_rows, writer.queued_bytes, writer.in_flight) == (0, 0, 0)
 
 
 async def test_repeats_are_told_to_their_own_call() -> None:
@@ -472,8 +481,8 @@ async def test_resolving_that_fails_is_told_and_the_writer_goes_on() -> None:
     """An error of the store while it resolves reaches the caller alone."""
 
     class Stubborn(Shelf):
-        async def resolve(self, operation: Resolve) -> bool:
-            raise BusyError(operation.session_id)
+        async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
+            raise BusyError(operations[0].session_id)
 
     async with writing(Stubborn()) as writer:
         with pytest.raises(BusyError, match="sess-1"):

@@ -4,25 +4,30 @@
 --
 -- doc: the rows, a JSON array of arrays in the order of codec.ROW_FIELDS; n: how many; first_id: the id that the writer
 -- takes for free and the first row must get, or NULL for whichever is; clock: the latest time that the log gave to one of
--- them, or 0; has_events: whether one of them has an event id.
+-- them, or 0; has_events: whether one of them has an event id; writer: the number of this connection.
 
 CREATE TEMP VIEW batch AS
-SELECT NULL AS doc, NULL AS n, NULL AS first_id, NULL AS clock, NULL AS has_events WHERE 0;
+SELECT NULL AS doc, NULL AS n, NULL AS first_id, NULL AS clock, NULL AS has_events, NULL AS writer WHERE 0;
 
 -- What must happen to the episodes from first_id on beside their own table; see index_append.sql.
 CREATE TEMP VIEW appended AS SELECT NULL AS first_id, NULL AS n WHERE 0;
 
 CREATE TEMP TRIGGER append_batch INSTEAD OF INSERT ON batch
 BEGIN
-    -- Another process has written, or a batch before this one was refused.
-    SELECT raise(ABORT, 'episodic: stale ids') FROM log_state WHERE NEW.first_id <> next_id;
+    -- Another process has written, or a batch before this one was refused. The number of the writer keeps a batch from
+    -- overtaking the refused one before it when the other process wrote just as many rows.
+    SELECT raise(ABORT, 'episodic: stale ids')
+    FROM log_state
+    WHERE NEW.first_id IS NOT NULL AND (NEW.first_id <> next_id OR NEW.writer <> writer);
 
+    -- Materialized, or each `->>` would write the row's array out anew.
     INSERT INTO episodes
         (id, agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id)
+    WITH lines AS MATERIALIZED (SELECT key, value FROM json_each(NEW.doc))
     SELECT
         state.next_id + line.key, line.value ->> 0, line.value ->> 1, line.value ->> 2, line.value ->> 3,
         line.value ->> 4, line.value ->> 5, line.value ->> 6, line.value ->> 7, line.value ->> 8, line.value ->> 9
-    FROM log_state AS state CROSS JOIN json_each(NEW.doc) AS line
+    FROM log_state AS state CROSS JOIN lines AS line
     WHERE true
     ON CONFLICT (agent_id, event_id) WHERE event_id IS NOT NULL DO NOTHING;
 
@@ -59,5 +64,5 @@ BEGIN
     GROUP BY agent_id
     ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes;
 
-    UPDATE log_state SET next_id = next_id + NEW.n, clock = max(clock, NEW.clock);
+    UPDATE log_state SET next_id = next_id + NEW.n, clock = max(clock, NEW.clock), writer = NEW.writer;
 END;

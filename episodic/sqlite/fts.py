@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,24 +75,20 @@ def match(scope: Scope, word: str) -> str:
         scope: the agent and, if the filter names one, the user.
         word: any text without NUL characters; what is no letter or digit in it separates the parts of a phrase.
     """
-    terms = [f'scope : "{token}"' for token in _scope_tokens(scope)]
-    return " AND ".join([*terms, f"{{author content}} : {_quoted(word)}"])
+    scoped = "" if scope.agent_id is None else f'scope : "{_scope_token(scope)}" AND '
+    return f"{scoped}{{author content}} : {_quoted(word)}"
 
 
 def is_told_apart(scope: Scope) -> bool:
     """Tell whether the index knows a scope's agent and user from all others."""
-    return all(len(token) <= MOST_BYTES for token in _scope_tokens(scope))
+    return scope.agent_id is not None and len(_scope_token(scope)) <= MOST_BYTES
 
 
-def _scope_tokens(scope: Scope) -> Iterator[str]:
-    if scope.agent_id is not None:
-        yield _scope_token("a", scope.agent_id)
-    if scope.where is not None and scope.where.user_id is not None:
-        yield _scope_token("u", scope.where.user_id)
-
-
-def _scope_token(kind: str, name: str) -> str:
-    return f"{kind}{name.encode().hex()}0"
+def _scope_token(scope: Scope) -> str:
+    """Name a scope as episodes_indexed does: one word for the agent, or one for the agent and the user."""
+    agent = (scope.agent_id or "").encode().hex()
+    user_id = None if scope.where is None else scope.where.user_id
+    return f"a{agent}0" if user_id is None else f"u{agent}x{user_id.encode().hex()}0"
 
 
 def _quoted(word: str) -> str:

@@ -5,7 +5,7 @@
 CREATE VIEW IF NOT EXISTS episodes_indexed AS
 SELECT
     id,
-    'a' || hex(agent_id) || '0' || coalesce(' u' || hex(user_id) || '0', '') AS scope,
+    'a' || hex(agent_id) || '0' || coalesce(' u' || hex(agent_id) || 'x' || hex(user_id) || '0', '') AS scope,
     author,
     content
 FROM episodes;

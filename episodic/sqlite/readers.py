@@ -110,9 +110,10 @@ FROM (SELECT e.id FROM {{}} WHERE {{}} ORDER BY e.timestamp DESC, e.id DESC LIMI
 FREQUENCIES = """
 SELECT json_group_array((
     SELECT count(*)
-    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? LIMIT ?)
+    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value{} LIMIT ?)
 )) FROM json_each(?) AS word
 """
+BETWEEN = " AND rowid BETWEEN ? AND ?"
 # CROSS JOIN keeps the planner from driving the search from an index of the log, which takes a thousand times as long.
 POSTINGS = """
 SELECT json_group_array(json((
@@ -276,8 +277,10 @@ class SqliteReader:
         if not self._fts:
             return [len(ids) for ids in await self.postings(scope, words, span, most=bound, bound=bound)]
         matches = _array([match(scope, word) for word in words])
+        if span[:2] == (SMALLEST_ID, LARGEST_ID):
+            return cast("list[int]", await self._answer(FREQUENCIES.format(""), (bound, matches)))
         given = (span.first_id, span.last_id, bound, matches)
-        return cast("list[int]", await self._answer(FREQUENCIES, given))
+        return cast("list[int]", await self._answer(FREQUENCIES.format(BETWEEN), given))
 
     async def postings(
         self, scope: Scope, words: Sequence[str], span: Span, *, most: int, bound: int

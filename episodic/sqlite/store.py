@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -30,13 +31,13 @@ __all__ = ["SqliteStore", "metadata_member"]
 
 # One step without an answer, for a batch whose ids are known beforehand: each return from SQLite to Python waits for the
 # interpreter, up to 5 ms beside a busy event loop, and this statement does so half as often as one that answers.
-APPEND_EXPECTED = "INSERT INTO batch (doc, n, first_id, clock, has_events) VALUES (?, ?, ?, ?, false)"
+APPEND_EXPECTED = "INSERT INTO batch (doc, n, first_id, clock, has_events, writer) VALUES (?, ?, ?, ?, false, ?)"
 STALE_MARK = "episodic: stale ids"
 
 # The row that comes back is computed after the trigger has run, in the same transaction: the next id, the clock, and
 # the rows that stood in the log before.
 APPEND = """
-INSERT INTO batch (doc, n, clock, has_events) VALUES (?, ?, ?, ?)
+INSERT INTO batch (doc, n, clock, has_events, writer) VALUES (?, ?, ?, ?, ?)
 RETURNING
     (SELECT next_id FROM log_state),
     (SELECT clock FROM log_state),
@@ -53,7 +54,12 @@ SELECT id, timestamp, session_id, user_id, author, role, content, outcome, metad
 FROM episodes WHERE agent_id = ? AND event_id = ?
 """
 READ_ANYTHING = "SELECT 1 FROM log_state"
-RESOLVE = "UPDATE sessions SET outcome = ? WHERE agent_id = ? AND session_id = ? RETURNING 1"
+RESOLVE = """
+UPDATE sessions SET outcome = line.value ->> 2
+FROM json_each(?) AS line
+WHERE sessions.agent_id = line.value ->> 0 AND sessions.session_id = line.value ->> 1
+RETURNING sessions.agent_id, sessions.session_id
+"""
 
 # SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
 MOST_BYTES = 900_000_000
@@ -77,7 +83,11 @@ class SqliteStore:
         self.fts = fts
         self.reindexed = 0
         self.clock = 0
-        self._next_id = 1
+        # Rows handed to SQLite since open, and what must be added to get the id of the next one: that changes when
+        # another process writes or a batch is refused.
+        self._handed = 0
+        self._shift = 1
+        self._number = secrets.randbelow(2**62) + 1
 
     @classmethod
     async def open(cls, where: Place, settings: Settings) -> SqliteStore:
@@ -111,27 +121,28 @@ class SqliteStore:
         has_events = any(operation.has_events for operation in operations)
         clock = max(operation.clock for operation in operations)
         doc = (b"[%b]" % b",".join(rows)).decode()
-        first_id = self._next_id
-        self._next_id += len(rows)
+        place = self._handed
+        self._handed += len(rows)
+        first_id = place + self._shift
         if not has_events and await self._append_expected(doc, len(rows), first_id, clock):
             return Appended(first_id, {}, clock)
         try:
-            append = partial(self._db.execute_fetchall, APPEND, (doc, len(rows), clock, has_events))
+            append = partial(self._db.execute_fetchall, APPEND, (doc, len(rows), clock, has_events, self._number))
             answer = await self._write(append)
         except RejectedError as exc:
             if has_events and CONFLICT_MARK in str(exc):
                 raise await self._conflict(rows) from None
             raise
         [(next_id, clock, repeats)] = answer
-        if next_id != first_id + len(rows):
-            self._next_id = next_id
-        return Appended(next_id - len(rows), _repeats(repeats), clock)
+        first_id = next_id - len(rows)
+        self._shift = first_id - place
+        return Appended(first_id, _repeats(repeats), clock)
 
     async def _append_expected(self, doc: str, n: int, first_id: int, clock: int) -> bool:
         """Store rows under the ids that are expected to be free; tell whether they were."""
         try:
             # Of the ways to run one statement, the one that asks SQLite least afterwards.
-            await self._write(partial(self._db.executemany, APPEND_EXPECTED, [(doc, n, first_id, clock)]))
+            await self._write(partial(self._db.executemany, APPEND_EXPECTED, [(doc, n, first_id, clock, self._number)]))
         except RejectedError as exc:
             if STALE_MARK in str(exc):
                 return False
@@ -154,10 +165,12 @@ class SqliteStore:
                     raise
             return await run()
 
-    async def resolve(self, operation: Resolve) -> bool:
-        """Set how a session ended; tell whether there is such a session."""
-        parameters = (operation.outcome, operation.agent_id, operation.session_id)
-        return bool(await self._write(partial(self._db.execute_fetchall, RESOLVE, parameters)))
+    async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
+        """Set how sessions ended, in one transaction; see `ports.Store.resolve`."""
+        last = {(agent_id, session_id): outcome for agent_id, session_id, outcome in operations}
+        doc = orjson.dumps([(*session, outcome) for session, outcome in last.items()]).decode()
+        found = set(await self._write(partial(self._db.execute_fetchall, RESOLVE, (doc,))))
+        return [(operation.agent_id, operation.session_id) in found for operation in operations]
 
     async def aclose(self) -> None:
         """Close the connection; the last one to close folds the WAL into the file."""
@@ -168,7 +181,7 @@ class SqliteStore:
             self.reindexed = await prepare_index(self._db, self._where.path)
         for key in settings.indexed_metadata:
             await self._db.execute(_metadata_index(key))
-        [(self._next_id, self.clock)] = await self._db.execute_fetchall("SELECT next_id, clock FROM log_state")
+        [(self._shift, self.clock)] = await self._db.execute_fetchall("SELECT next_id, clock FROM log_state")
         await run_script(self._db, statements(read_sql("append")))
         await run_script(self._db, statements(read_sql("index_append" if self.fts else "no_index_append")))
 
