@@ -133,6 +133,10 @@ class EpisodicLog(Reading):
         """
         if self._keeper is None:
             return
+        if self._keeper.done():
+            if not self._keeper.cancelled():
+                self._keeper.result()
+            return
         self._check_place()
         self._stop()
         await asyncio.shield(self._keeper)

@@ -216,6 +216,13 @@ def test_half_a_turn_says_something() -> None:
         assert len(turn.removesuffix(ELLIPSIS).partition("): ")[2]) >= LEAST_CHARACTERS - 1
 
 
+def test_a_begun_turn_fills_the_room_there_is() -> None:
+    """Half a turn is the longest that fits: one more word would cost more than the budget."""
+    context = context_of([said("words " * 200)])
+    lengths = {most: len(context.render(most, len)) for most in range(400, 900)}
+    assert all(most - len("words ") < length <= most for most, length in lengths.items())
+
+
 def test_a_word_longer_than_the_budget_is_left_out() -> None:
     """Where there is no place to cut there is no text, rather than a broken word."""
     assert context_of([said("x" * 5000)]).render(200) == ""

@@ -250,11 +250,10 @@ async def test_a_fresh_file_held_by_another_is_busy_in_time(path: Path) -> None:
         assert (await log.record("a", "s", "user", "x")).id == 1
 
 
-async def test_opening_waits_for_who_reads_a_fresh_file(path: Path) -> None:
-    """SQLite answers "locked" at once when the journal is to be switched while another reads; opening waits for it."""
+async def test_opening_waits_for_who_writes_a_fresh_file(path: Path) -> None:
+    """SQLite answers "locked" at once when the journal is to be switched while another writes; opening waits for it."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN")
-        other.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        other.execute("BEGIN IMMEDIATE")
         opening = asyncio.create_task(EpisodicLog.open(path).__aenter__())
         done, _ = await asyncio.wait([opening], timeout=0.2)
         assert not done

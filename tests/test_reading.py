@@ -609,3 +609,17 @@ class TestRefusals:
             await anext(stream)
         with pytest.raises(ClosedError), anyio.fail_after(5):
             await all_of(stream)
+
+
+async def test_a_read_that_is_given_up_leaves_the_next_one_a_free_connection(path: Path, sql: Sql) -> None:
+    """The statement under way is stopped, and the pool has all of its connections again."""
+    async with EpisodicLog.open(path, settings=Settings(readers=2)) as log:
+        await log.record_many([Draft("a", "s", "user", f"order {n}", metadata={"n": n}) for n in range(20_000)])
+        for _ in range(5):
+            with anyio.move_on_after(0.001):
+                await log.sessions("a", Filter(metadata={"nope": 1}))
+            with anyio.move_on_after(0.001):
+                await log.search("a", "order", where=Filter(metadata={"nope": 1}))
+            assert (await log.get(1)).content == "order 0"
+        assert log.stats().readers_idle == 2
+    assert sql("PRAGMA wal_checkpoint(TRUNCATE)")[0][0] == 0

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from episodic import Draft, Episode, EpisodicLog, Filter, NotFoundError, Settings
+from episodic import Draft, Episode, EpisodicLog, Filter, FilterError, NotFoundError, Settings
 from episodic.ports import Scope
 from episodic.sqlite.connect import place
 from episodic.sqlite.fts import match
@@ -220,7 +220,9 @@ class TestMatchString:
         readers = await SqliteReaders.open(place(path, read_only=True), Settings(readers=1))
         async with readers.borrow() as reader:
             for agent_id, other in (("a", 2), ("b", 1)):
-                [ids] = await reader.postings(Scope(agent_id, None), [word], await reader.span(Scope(agent_id, None), bound=9), most=9, bound=9)
+                scope = Scope(agent_id, None)
+                span = await reader.span(scope, bound=9)
+                [ids] = await reader.postings(scope, [word], span, most=9, bound=9)
                 assert other not in ids
         await readers.aclose()
 
@@ -229,3 +231,26 @@ class TestMatchString:
         strings = {match(Scope(agent, Filter(user_id=user)), "x") for agent in NAMES for user in NAMES}
         assert len(strings) == len(NAMES) ** 2
         assert all(string.isascii() and string.count('"') == 4 for string in strings)
+
+
+@pytest.mark.parametrize("agent_id", [None, 7, b"a"])
+async def test_no_agent_is_not_every_agent(either: EpisodicLog, agent_id: Any) -> None:  # noqa: ANN401
+    """An agent that is missing from somebody's settings must not open everybody's log."""
+    await either.record("a", "s", "user", "a secret")
+    calls: list[Awaitable[object]] = [
+        either.search(agent_id, "secret"),
+        either.recent(agent_id),
+        either.recall_context(agent_id, "secret"),
+        either.sessions(agent_id),
+    ]
+    for call in calls:
+        with pytest.raises(FilterError, match="agent_id must be text"):
+            await call
+
+
+async def test_a_shared_session_does_not_name_the_other_user(either: EpisodicLog) -> None:
+    """A user's sessions are theirs, also where somebody else spoke first."""
+    await either.record("a", "s", "user", "hello", user_id="alice")
+    await either.record("a", "s", "user", "hello", user_id="bob")
+    [session] = await either.sessions("a", Filter(user_id="bob"))
+    assert session.user_id == "bob"

@@ -170,8 +170,8 @@ async def test_the_author_is_searched_too(either: EpisodicLog) -> None:
 async def test_a_name_of_the_scope_is_not_searched(either: EpisodicLog) -> None:
     """Agent, user, session and role are no text: their names find nothing."""
     await either.record("billingbot", "sess99", "assistant", "hello", user_id="u42")
-    names = ["billingbot", "u42", "sess99", "assistant", f"a{b'billingbot'.hex()}0", f"u{b'billingbot'.hex()}x{b'u42'.hex()}0"]
-    for name in names:
+    agent, user = b"billingbot".hex(), b"u42".hex()
+    for name in ("billingbot", "u42", "sess99", "assistant", f"a{agent}0", f"u{agent}x{user}0"):
         assert contents_of(await either.search("billingbot", name)) == []
 
 
@@ -382,3 +382,24 @@ async def test_one_endless_word_is_no_error(either: EpisodicLog, query: str) -> 
     await record_all(either, "1 a x zz é", *OTHERS)
     found = await either.search("a", query)
     assert len(found.hits) <= 1
+
+
+async def test_a_stretch_of_time_long_ago_is_searched_itself(log: EpisodicLog) -> None:
+    """Newer episodes that hold the word take no place in a search of older ones, however many there are."""
+    old = await log.record("a", "s", "user", "my order is late", timestamp=NOON)
+    later = NOON + timedelta(days=9)
+    drafts = [Draft("a", "t", "user", f"order {n}", timestamp=later) for n in range(LOOKED_THROUGH + 100)]
+    await log.record_many(drafts)
+    found = await log.search("a", "order", where=Filter(until=NOON + timedelta(days=1)))
+    assert [hit.episode for hit in found.hits] == [old]
+    assert found.exhaustive
+
+
+async def test_an_index_that_lags_behind_is_told(path: Path, sql: Sql) -> None:
+    """What another program wrote without indexing it cannot be found, and the answer does not claim to be all."""
+    async with EpisodicLog.open(path) as log:
+        await log.record("a", "s", "user", "hello there")
+        assert (await log.search("a", "hello")).exhaustive
+        columns = "id, agent_id, session_id, timestamp, role, content, metadata"
+        sql(f"INSERT INTO episodes ({columns}) VALUES (2, 'a', 's', 0, 'user', 'zebra', '{{}}')")  # noqa: S608
+        assert not (await log.search("a", "zebra")).exhaustive

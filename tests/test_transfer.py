@@ -465,6 +465,16 @@ async def test_an_export_leaves_nothing_but_a_complete_file(log: EpisodicLog, tm
         await export_file(log, folder / "missing" / "log.jsonl")
 
 
+async def test_an_export_never_replaces_its_log(log: EpisodicLog, path: Path, tmp_path: Path) -> None:
+    """Not even through a link: whoever mistypes a name keeps what was recorded."""
+    await filled(log)
+    (tmp_path / "link").symlink_to(path)
+    for target in (path, tmp_path / "link", str(path)):
+        with pytest.raises(TransferError, match="is the log itself"):
+            await export_file(log, target)
+    assert len(await everything(log)) == 6
+
+
 async def test_an_export_goes_through_a_link_and_into_a_device(log: EpisodicLog, tmp_path: Path) -> None:
     """A link stays a link, and a device is written to instead of being replaced."""
     await filled(log)

@@ -49,6 +49,7 @@ class Shelf:
         rows = [row for operation in operations for row in operation.rows]
         async with self._turn:
             await self.gate.wait()
+            await asyncio.sleep(0)
             for row in rows:
                 if row in self.failures:
                     raise self.failures[row]
@@ -63,6 +64,7 @@ class Shelf:
         """Note how many rows were kept before."""
         async with self._turn:
             await self.gate.wait()
+            await asyncio.sleep(0)
             self.resolved += [(operation.session_id, len(self.rows)) for operation in operations]
             return [operation.session_id != "unknown" for operation in operations]
 

@@ -183,7 +183,7 @@ async def connect_reader(where: Place, *, busy_timeout: float) -> aiosqlite.Conn
 
 async def leave_nothing(where: Place) -> None:
     """Take away the empty WAL that reading a file alone has made: what may write and leaves last does it."""
-    if not where.is_tidy or not _wal(where.path).exists():
+    if not where.is_tidy or not _wal(where.path).exists() or not where.path.exists():
         return
     db = await _connect(where, "rw", 0)
     try:

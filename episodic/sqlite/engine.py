@@ -63,11 +63,13 @@ class Engine:
 
     async def aclose(self) -> None:
         """Close the readers first, so that the writer is the last to leave and folds the WAL into the file."""
-        await self.readers.aclose()
-        if self.store is not None:
-            await self.store.aclose()
-        await leave_nothing(self.where)
-        _open_files.remove((os.getpid(), self.file_id))
+        try:
+            await self.readers.aclose()
+            if self.store is not None:
+                await self.store.aclose()
+            await leave_nothing(self.where)
+        finally:
+            _open_files.remove((os.getpid(), self.file_id))
 
 
 async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> Engine:

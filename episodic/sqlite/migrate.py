@@ -14,12 +14,12 @@ __all__ = ["MIGRATIONS", "VERSION", "identify", "migrate"]
 
 # "EpLg" in the file's header: no other program's database is taken for a log.
 APPLICATION_ID = 0x45704C67
-STAMP_APPLICATION = "PRAGMA application_id = 1164987495"
+STAMP_APPLICATION = f"PRAGMA application_id = {APPLICATION_ID}"
 
 # MIGRATIONS[n] names the script that brings version n to n + 1; version 0 is an empty file.
 MIGRATIONS: tuple[str, ...] = ("schema",)
 VERSION = len(MIGRATIONS)
-STAMP_VERSION = "PRAGMA user_version = 1"
+STAMP_VERSION = f"PRAGMA user_version = {VERSION}"
 
 HEADER = """
 SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)

@@ -29,8 +29,8 @@ from episodic.sqlite.migrate import identify, migrate
 
 __all__ = ["SqliteStore", "metadata_member"]
 
-# One step without an answer, for a batch whose ids are known beforehand: each return from SQLite to Python waits for the
-# interpreter, up to 5 ms beside a busy event loop, and this statement does so half as often as one that answers.
+# One step without an answer, for a batch whose ids are known beforehand: each return from SQLite to Python waits for
+# the interpreter, up to 5 ms beside a busy event loop, and this statement does so half as often as one that answers.
 APPEND_EXPECTED = "INSERT INTO batch (doc, n, first_id, clock, has_events, writer) VALUES (?, ?, ?, ?, false, ?)"
 STALE_MARK = "episodic: stale ids"
 

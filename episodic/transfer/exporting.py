@@ -53,7 +53,7 @@ async def export_file(
         What was done.
 
     Raises:
-        TransferError: the target cannot be written.
+        TransferError: the target cannot be written, or is the log itself.
         FilterError: an argument cannot be compared.
         StorageError: the log cannot be read.
     """
@@ -61,7 +61,7 @@ async def export_file(
     size = sum(agent.episodes for agent in await log.agents()) if everything else None
     progress = Progress(0, 0, 0, 0, size)
     newest = 0
-    with _opened(target) as stream:
+    with _opened(target, log.stats().path) as stream:
         # A pipe that nobody reads must not keep a cancelled export waiting.
         may_block = not isinstance(target, str | os.PathLike)
         async for episodes in _batched(log.scan(agent_id=agent_id, where=where)):
@@ -99,10 +99,14 @@ async def _batched(items: AsyncIterator[T]) -> AsyncIterator[list[T]]:
         yield batch
 
 
-def _opened(target: str | os.PathLike[str] | BinaryIO) -> AbstractContextManager[BinaryIO]:
+def _opened(target: str | os.PathLike[str] | BinaryIO, own: str) -> AbstractContextManager[BinaryIO]:
     if not isinstance(target, str | os.PathLike):
         return nullcontext(target)
-    return _replaced(Path(os.path.realpath(target)))
+    path = os.path.realpath(target)
+    if path == os.path.realpath(own):
+        msg = f"{os.fspath(target)} is the log itself; name another file"
+        raise TransferError(msg)
+    return _replaced(Path(path))
 
 
 @contextmanager

@@ -138,13 +138,15 @@ class _Import:
         self._advance(items[-1], episodes=len(drafts))
 
     async def _resolve(self, items: Sequence[Item]) -> None:
-        for item in items:
-            if item.ending is not None:
-                try:
-                    await self._log.resolve(*item.ending)
-                except EpisodicError as exc:
-                    raise self._stopped(exc, self._place([item], exc)) from exc
-                self._advance(item, outcomes=1)
+        # All at once, since the log stores in one transaction what waits together.
+        resolving = (self._log.resolve(*item.ending) for item in items if item.ending is not None)
+        answers = await asyncio.gather(*resolving, return_exceptions=True)
+        for item, answer in zip(items, answers, strict=True):
+            if isinstance(answer, EpisodicError):
+                raise self._stopped(answer, self._place([item], answer)) from answer
+            if isinstance(answer, BaseException):
+                raise answer
+            self._advance(item, outcomes=1)
 
     def _advance(self, item: Item, *, episodes: int = 0, outcomes: int = 0) -> None:
         done = self.progress
@@ -194,4 +196,6 @@ async def _finished(storing: Coroutine[None, None, T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # taken note of, or asyncio would print it; whoever cancelled wants no other answer
         raise

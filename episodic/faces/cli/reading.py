@@ -262,4 +262,5 @@ def _nothing(agent_id: str, where: Filter | None, what: str = "episodes") -> Not
 def _no_hits(found: SearchResult, agent_id: str, where: Filter | None) -> NothingFoundError:
     if not found.words:
         return NothingFoundError("there is nothing to look for: the query holds no letter and no digit")
-    return _nothing(agent_id, where, f"episodes with any of {', '.join(found.words)}")
+    looked_at = "" if found.exhaustive else " among those that were looked through, the newest"
+    return _nothing(agent_id, where, f"episodes with any of {', '.join(found.words)}{looked_at}")
