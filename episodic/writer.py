@@ -38,10 +38,15 @@ class _Entry:
 
 @dataclass(slots=True, eq=False)
 class _Resolution:
-    """How a session ended, in the queue; its future tells whether there is such a session."""
+    """How a session ended; its future tells whether there is such a session.
+
+    Attributes:
+        behind: how many appends had entered the queue before it.
+    """
 
     operation: Resolve
     answer: asyncio.Future[bool]
+    behind: int
 
 
 @dataclass(slots=True, eq=False)
@@ -54,17 +59,15 @@ class _Waiter:
     granted: bool = False
 
 
-def next_batch(sizes: Iterable[int | None], most: int) -> int:
+def next_batch(sizes: Iterable[int], most: int) -> int:
     """Say how many appends from the front of a queue go into one transaction.
 
     Args:
-        sizes: rows of each call in order; None for a call that is no append and ends the batch.
-        most: rows that the transaction should not exceed, unless its first call does alone.
+        sizes: rows of each append in order.
+        most: rows that the transaction should not exceed, unless its first append does alone.
     """
     count = total = 0
     for rows in sizes:
-        if rows is None:
-            break
         total += rows
         if count and total > most:
             break
@@ -100,7 +103,10 @@ class Writer:
         self._settings = settings
         self._clock = clock
         self._give_way = give_way
-        self._queue: deque[_Entry | _Resolution] = deque()
+        self._queue: deque[_Entry] = deque()
+        self._resolutions: deque[_Resolution] = deque()
+        self._entered = self._taken = 0
+        self._under_way: set[anyio.Event] = set()
         self._waiting: deque[_Waiter] = deque()
         self._work, self._idle = anyio.Event(), False
         self._committed = anyio.Event()
@@ -146,15 +152,20 @@ class Writer:
             self.queued_rows += rows
             self.queued_bytes += size
         answer: asyncio.Future[tuple[Appended, int]] = asyncio.get_running_loop().create_future()
-        self._enter(_Entry(operation, rows, answer))
+        self._queue.append(_Entry(operation, rows, answer))
+        self._entered += 1
+        if self._idle:
+            self._work.set()
         appended, offset = await answer
         return _part(appended, offset, rows)
 
     async def resolve(self, operation: Resolve) -> bool:
         """Queue how a session ended, behind all that was queued before; tell whether there is such a session."""
         await self._wait_for_room(1, 0)
-        entry = _Resolution(operation, asyncio.get_running_loop().create_future())
-        self._enter(entry)
+        entry = _Resolution(operation, asyncio.get_running_loop().create_future(), self._entered)
+        self._resolutions.append(entry)
+        if self._idle:
+            self._work.set()
         return await entry.answer
 
     async def run(self) -> None:
@@ -164,14 +175,14 @@ class Writer:
                 while await self._has_work():
                     await self._slots.acquire()
                     self.in_flight += 1
-                    if isinstance(self._queue[0], _Entry):
-                        group.start_soon(self._commit, self._take())
-                    else:
-                        await self._resolve()
+                    before, landed = tuple(self._under_way), anyio.Event()
+                    self._under_way.add(landed)
+                    group.start_soon(self._commit, self._take(), self._due(), before, landed)
         finally:
             self.close()
-            self._fail(self._queue, _closed())
+            self._fail([*self._queue, *self._resolutions], _closed())
             self._queue.clear()
+            self._resolutions.clear()
             self.queued_rows = self.queued_bytes = 0
 
     def close(self) -> None:
@@ -182,12 +193,6 @@ class Writer:
             if not waiter.turn.done():
                 waiter.turn.set_exception(_closed())
         self._waiting.clear()
-
-    def _enter(self, entry: _Entry | _Resolution) -> None:
-        """Put a call in the queue, its room reserved before."""
-        self._queue.append(entry)
-        if self._idle:
-            self._work.set()
 
     def _has_room(self, rows: int, size: int) -> bool:
         """A call that is larger than the whole queue has room once the queue is empty."""
@@ -243,7 +248,7 @@ class Writer:
                 waiter.turn.set_result(None)
 
     async def _has_work(self) -> bool:
-        while not self._queue:
+        while not (self._queue or self._resolutions):
             if self._closing:
                 return False
             await self._next_call()
@@ -268,22 +273,35 @@ class Writer:
         most = self._settings.batch_rows
         if not self._settings.linger:
             most = min(most, -(-self.queued_rows // IN_FLIGHT))
-        batch: list[_Entry] = []
-        sizes = (entry.rows if isinstance(entry, _Entry) else None for entry in self._queue)
-        for _ in range(next_batch(sizes, most)):
-            entry = self._queue.popleft()
-            if isinstance(entry, _Entry):
-                batch.append(entry)
+        batch = [self._queue.popleft() for _ in range(next_batch((entry.rows for entry in self._queue), most))]
+        self._taken += len(batch)
         return batch
 
-    async def _commit(self, batch: Sequence[_Entry]) -> None:
+    def _due(self) -> list[_Resolution]:
+        """Take what is said of sessions all of whose appends are taken: later appends change no outcome."""
+        due: list[_Resolution] = []
+        while self._resolutions and self._resolutions[0].behind <= self._taken:
+            due.append(self._resolutions.popleft())
+        return due
+
+    async def _commit(
+        self, batch: Sequence[_Entry], due: Sequence[_Resolution], before: Sequence[anyio.Event], landed: anyio.Event
+    ) -> None:
         try:
-            await self._append(batch)
+            if batch:
+                await self._append(batch)
+            if due:
+                # A batch before this one may still be on its way, a second time in parts.
+                for other in before:
+                    await other.wait()
+                await self._resolve(due)
         except BaseException:
-            self._fail(batch, _torn_down())
+            self._fail([*batch, *due], _torn_down())
             raise
         finally:
-            self._release(sum(entry.rows for entry in batch), sum(entry.operation.size for entry in batch))
+            self._release(sum(e.rows for e in batch) + len(due), sum(e.operation.size for e in batch))
+            self._under_way.discard(landed)
+            landed.set()
             self.in_flight -= 1
             self._slots.release()
 
@@ -306,31 +324,16 @@ class Writer:
             self._clock = max(self._clock, appended.clock)
             await self._acknowledge(batch, appended)
 
-    async def _resolve(self) -> None:
-        """Store how sessions ended, all that is said of it in a row, once everything before is committed."""
-        for _ in range(IN_FLIGHT - 1):
-            await self._slots.acquire()
-        batch: list[_Resolution] = []
-        while self._queue and isinstance(entry := self._queue[0], _Resolution):
-            batch.append(entry)
-            self._queue.popleft()
+    async def _resolve(self, due: Sequence[_Resolution]) -> None:
         try:
-            found = await self._store.resolve([entry.operation for entry in batch])
+            found = await self._store.resolve([entry.operation for entry in due])
         except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next batch its chance
-            self._fail(batch, _as_ours(exc))
-        except BaseException:
-            self._fail(batch, _torn_down())
-            raise
+            self._fail(due, _as_ours(exc))
         else:
             self._count(0)
-            for entry, is_there in zip(batch, found, strict=True):
+            for entry, is_there in zip(due, found, strict=True):
                 if not entry.answer.done():
                     entry.answer.set_result(is_there)
-        finally:
-            self._release(len(batch), 0)
-            self.in_flight -= 1
-            for _ in range(IN_FLIGHT):
-                self._slots.release()
 
     def _count(self, rows: int) -> None:
         self.recorded += rows

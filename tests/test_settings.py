@@ -113,8 +113,8 @@ async def test_batch_rows_bounds_a_transaction_and_splits_no_call(path: Path) ->
 
 
 async def test_linger_lets_a_batch_wait_for_company(path: Path) -> None:
-    """With linger, calls that come a few turns of the loop apart share a transaction."""
-    async with EpisodicLog.open(path, settings=Settings(linger=0.3)) as log:
+    """With linger, calls that come some turns of the loop apart share a transaction."""
+    async with EpisodicLog.open(path, settings=Settings(linger=3600, batch_rows=2)) as log:
         first = asyncio.create_task(log.record("a", "s", "user", "one"))
         for _ in range(20):
             await asyncio.sleep(0)
