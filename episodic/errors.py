@@ -23,7 +23,10 @@ __all__ = [
     "StorageError",
     "TransferError",
     "WrongLoopError",
+    "shown",
 ]
+
+MOST_SHOWN = 80
 
 
 class EpisodicError(Exception):
@@ -124,3 +127,12 @@ class RejectedError(StorageError):
 
 class TransferError(EpisodicError):
     """A line or row of an import cannot be read; the message names it, and what was imported before it stays."""
+
+
+def shown(value: object) -> str:
+    """Show a value in a message: its start, if it is long, and its type alone if it cannot be shown."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a stranger's repr, or an integer of thousands of digits
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."

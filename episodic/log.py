@@ -20,9 +20,11 @@ from episodic.errors import (
     ClosedError,
     DraftError,
     NotFoundError,
+    OpenError,
     ReadOnlyError,
     SettingsError,
     WrongLoopError,
+    shown,
 )
 from episodic.model import (
     JSON,
@@ -86,6 +88,9 @@ class EpisodicLog(Reading):
         if settings is not None and not isinstance(settings, Settings):
             msg = f"settings must be a Settings, not {type(settings).__name__}"
             raise SettingsError(msg)
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            msg = f"path must be the text or Path of a file, not {shown(path)}"
+            raise OpenError(msg)
         return cls(path, settings or Settings(), read_only=read_only)
 
     async def __aenter__(self) -> Self:
@@ -205,6 +210,9 @@ class EpisodicLog(Reading):
             ClosedError: the log is closed.
             StorageError: the database failed.
         """
+        if not isinstance(drafts, Iterable):
+            msg = f"drafts must be several Drafts, not {shown(drafts)}"
+            raise DraftError(msg)
         checked = list(drafts)
         for place, draft in enumerate(checked):
             if not isinstance(draft, Draft):
@@ -238,7 +246,7 @@ class EpisodicLog(Reading):
         check_comparable("agent_id", agent_id)
         check_comparable("session_id", session_id)
         if outcome is not None and not is_outcome(outcome):
-            msg = f"outcome must be one of {', '.join(sorted(OUTCOMES))} or None, not {outcome!r}"
+            msg = f"outcome must be one of {', '.join(sorted(OUTCOMES))} or None, not {shown(outcome)}"
             raise DraftError(msg)
         if not await self._writing().resolve(Resolve(agent_id, session_id, outcome)):
             msg = f"agent {agent_id!r} has no session {session_id!r}; check both ids"

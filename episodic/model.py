@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from episodic.errors import DraftError, FilterError
+from episodic.errors import DraftError, FilterError, shown
 
 __all__ = [
     "JSON",
@@ -92,16 +92,16 @@ class Draft:
         if not joined.isascii() or "\0" in joined:
             self._check_texts()
         if not isinstance(self.role, str) or self.role not in ROLES:
-            msg = f"role must be one of {_listed(ROLES)}, not {_shown(self.role)}"
+            msg = f"role must be one of {_listed(ROLES)}, not {shown(self.role)}"
             raise DraftError(msg)
         if self.outcome is not None and not is_outcome(self.outcome):
-            msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {_shown(self.outcome)}"
+            msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {shown(self.outcome)}"
             raise DraftError(msg)
         if self.timestamp is not None and not _is_aware(self.timestamp):
-            msg = f"timestamp must be a datetime with a time zone, not {_shown(self.timestamp)}"
+            msg = f"timestamp must be a datetime with a time zone, not {shown(self.timestamp)}"
             raise DraftError(msg)
         if self.timestamp is not None and not _has_utc_date(self.timestamp):
-            msg = f"timestamp must lie within the years 1 to 9999 in UTC, not {_shown(self.timestamp)}"
+            msg = f"timestamp must lie within the years 1 to 9999 in UTC, not {shown(self.timestamp)}"
             raise DraftError(msg)
         if self.metadata is not None and type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             msg = f"metadata must be a mapping, not {type(self.metadata).__name__}"
@@ -176,16 +176,16 @@ class Filter:
         if self.roles is not None:
             _check_roles(self.roles)
         if self.outcome is not None and not is_outcome(self.outcome):
-            msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {_shown(self.outcome)}"
+            msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {shown(self.outcome)}"
             raise FilterError(msg)
         for name, instant in (("since", self.since), ("until", self.until)):
             if instant is not None and not _is_aware(instant):
-                msg = f"{name} must be a datetime with a time zone, not {_shown(instant)}"
+                msg = f"{name} must be a datetime with a time zone, not {shown(instant)}"
                 raise FilterError(msg)
         if self.metadata is not None:
             _check_metadata_filter(self.metadata)
         if self.archived is not None and not isinstance(self.archived, bool):
-            msg = f"archived must be True, False or None, not {_shown(self.archived)}"
+            msg = f"archived must be True, False or None, not {shown(self.archived)}"
             raise FilterError(msg)
 
 
@@ -334,11 +334,11 @@ def _check_text(name: str, value: object) -> None:
 
 def _check_roles(roles: object) -> None:
     if isinstance(roles, str) or not isinstance(roles, Collection):
-        msg = f"roles must be a collection of roles, not {_shown(roles)}"
+        msg = f"roles must be a collection of roles, not {shown(roles)}"
         raise FilterError(msg)
     for role in roles:
         if not isinstance(role, str) or role not in ROLES:
-            msg = f"roles must be among {_listed(ROLES)}, not {_shown(role)}"
+            msg = f"roles must be among {_listed(ROLES)}, not {shown(role)}"
             raise FilterError(msg)
 
 
@@ -349,7 +349,7 @@ def _check_metadata_filter(wanted: object) -> None:
     for key, value in wanted.items():
         check_comparable("metadata key", key)
         if reason := _inexact(value):
-            msg = f"metadata {key!r}: {_shown(value)} cannot be compared exactly: {reason}"
+            msg = f"metadata {key!r}: {shown(value)} cannot be compared exactly: {reason}"
             raise FilterError(msg)
 
 
@@ -384,11 +384,3 @@ def _has_utc_date(instant: datetime) -> bool:
 
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))
-
-
-def _shown(value: object) -> str:
-    try:
-        shown = repr(value)
-    except ValueError:  # an integer of thousands of digits
-        return f"a {type(value).__name__} too long to show"
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."  # noqa: PLR2004

@@ -12,7 +12,7 @@ import anyio
 from episodic import recall
 from episodic.codec import to_micros
 from episodic.context import Context
-from episodic.errors import FilterError, NotFoundError, QueryError
+from episodic.errors import FilterError, NotFoundError, QueryError, shown
 from episodic.model import AgentSummary, Episode, Filter, SearchResult, Session, check_comparable
 from episodic.paging import pages
 from episodic.ports import Cursor, Readers, Scope
@@ -334,7 +334,7 @@ def _query(text: object) -> str:
 
 def _whole(name: str, value: object, *, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        msg = f"{name} must be a whole number of at least {least}, not {value!r}"
+        msg = f"{name} must be a whole number of at least {least}, not {shown(value)}"
         raise FilterError(msg)
     return value
 

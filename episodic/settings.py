@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from episodic.errors import SettingsError
+from episodic.errors import SettingsError, shown
 
 __all__ = ["Durability", "Settings"]
 
@@ -60,12 +60,12 @@ class Settings:
         for name in ("readers", "queue_rows", "queue_bytes", "batch_rows"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                msg = f"{name} must be a whole number of at least 1, not {value!r}"
+                msg = f"{name} must be a whole number of at least 1, not {shown(value)}"
                 raise SettingsError(msg)
         for name in ("submit_timeout", "linger", "busy_timeout"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST_SECONDS:
-                msg = f"{name} must be a number of seconds from 0 to {MOST_SECONDS:,} (23 days), not {value!r}"
+                msg = f"{name} must be a number of seconds from 0 to {MOST_SECONDS:,} (23 days), not {shown(value)}"
                 raise SettingsError(msg)
         _check_keys(self.indexed_metadata)
 

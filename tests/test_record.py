@@ -356,6 +356,27 @@ async def test_another_process_that_writes_between_our_batches_keeps_ids_right(l
         assert [e async for e in log.scan()] == sorted(receipts, key=lambda e: e.id)
 
 
+async def test_a_batch_does_not_overtake_the_one_before_when_another_has_written(
+    path: Path, on_connect: OnConnect
+) -> None:
+    """Where another process took just as many ids as the first of two batches in flight, they keep their order."""
+    meddled: list[str] = []
+
+    def meddle(statement: str) -> None:
+        if statement.startswith("INSERT INTO batch") and '"first"' in statement and not meddled:
+            meddled.append(statement)
+            other.execute("UPDATE log_state SET next_id = next_id + 1, writer = 99")
+
+    on_connect(lambda db: db.set_trace_callback(meddle))
+    async with EpisodicLog.open(path, settings=Settings(batch_rows=1)) as log:
+        with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+            other.set_trace_callback(None)
+            await log.record("a", "s", "user", "before")
+            first, second = await asyncio.gather(*[log.record("a", "s", "user", x) for x in ("first", "second")])
+    assert meddled
+    assert (first.id, second.id) == (3, 4)
+
+
 async def test_after_another_has_written_a_batch_is_one_statement_again(path: Path, on_connect: OnConnect) -> None:
     """Ids that another process took are noticed once; from then on no batch is tried in vain."""
     statements: list[str] = []

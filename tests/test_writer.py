@@ -201,6 +201,21 @@ async def test_resolving_comes_after_all_that_was_queued_before() -> None:
     assert writer.recorded == 10
 
 
+async def test_resolving_waits_for_what_is_still_in_the_queue() -> None:
+    """Where many batches stand between, resolve comes after the last of them."""
+    shelf = Shelf()
+    async with writing(shelf, batch_rows=2) as writer:
+        shelf.gate.clear()
+        calls = started(writer, map(call, numbered(20)))
+        await settle()
+        resolving = asyncio.create_task(writer.resolve(Resolve("a", "s", None)))
+        await settle()
+        shelf.gate.set()
+        assert await resolving
+        await asyncio.gather(*calls)
+    assert shelf.resolved == [("s", 20)]
+
+
 async def test_resolving_waits_until_a_refused_batch_is_sorted_out() -> None:
     """When the batch before it is being halved to find a bad call, resolve comes after all of the good ones."""
     shelf = Shelf({b"7": RejectedError("refused")})
@@ -450,10 +465,12 @@ async def test_a_writer_that_is_torn_down_tells_every_waiter() -> None:
     writer = Writer(shelf, Settings(batch_rows=1, queue_rows=5), 0)
     running = asyncio.create_task(writer.run())
     shelf.gate.clear()
-    calls = started(writer, map(call, numbered(8)))
+    calls = started(writer, map(call, numbered(4)))
+    await settle()
+    resolving = [asyncio.create_task(writer.resolve(Resolve("a", "s", None))) for _ in range(4)]
     await settle()
     running.cancel()
-    answers = await asyncio.gather(*calls, return_exceptions=True)
+    answers = await asyncio.gather(*calls, *resolving, return_exceptions=True)
     assert [type(answer) for answer in answers] == [StorageError] * 2 + [ClosedError] * 6
     assert "unknown" in str(answers[0])
     with pytest.raises(asyncio.CancelledError):

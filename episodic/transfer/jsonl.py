@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 import orjson
 
 from episodic.codec import draft_metadata
+from episodic.errors import shown
 from episodic.model import JSON, Draft, Episode, Session, is_outcome
 from episodic.transfer.item import Ending, Flaw, Hints, Item
 from episodic.transfer.values import iso_time
@@ -82,7 +83,7 @@ def _ending(fields: Mapping[str, JSON]) -> Ending:
         msg = "session must have an agent_id and a session_id, both text"
         raise Flaw(msg)
     if outcome is not None and not is_outcome(outcome):
-        msg = f"outcome must be success, failure, partial or null, not {outcome!r}"
+        msg = f"outcome must be success, failure, partial or null, not {shown(outcome)}"
         raise Flaw(msg)
     return Ending(agent_id, session_id, None if outcome is None else str(outcome))
 

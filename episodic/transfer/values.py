@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, cast
@@ -18,6 +19,8 @@ __all__ = ["clock_time", "free_key", "iso_time", "json_object", "loads"]
 # orjson reads an integer over 64 bits as a float; only a text with as many digits needs the slow and exact parser.
 DIGITS_TO_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 LONG_NUMBER = b"0" * 19
+
+NUMBER = re.compile(r"[-+]?\d{9,}(\.\d*)?")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,7 +41,7 @@ def loads(text: bytes) -> object:
     except (orjson.JSONDecodeError, json.JSONDecodeError) as exc:
         msg = f"is no JSON: {exc.msg} at column {exc.colno}"
         raise Flaw(msg) from exc
-    except (UnicodeDecodeError, RecursionError) as exc:
+    except (ValueError, RecursionError) as exc:  # no UTF-8, an integer of thousands of digits, too deep
         msg = f"is no JSON that can be read: {exc}"
         raise Flaw(msg) from exc
 
@@ -81,6 +84,9 @@ def clock_time(value: object) -> datetime | None:
             gives a sensible year; or an ISO 8601 time, in UTC if it has no zone, which is how SQLite writes one.
     """
     if isinstance(value, str):
+        # Digits first: Python would read those of many a time in milliseconds as a date of 1710.
+        if NUMBER.fullmatch(value.strip()):
+            return _since_1970(value)
         try:
             instant = datetime.fromisoformat(value.strip())
         except ValueError:

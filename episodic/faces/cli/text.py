@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import takewhile
@@ -78,7 +79,8 @@ def excerpt(text: str, words: Sequence[str], width: int) -> Excerpt:
         return Excerpt(text, found)
     starts = [start for start, _ in found] or [0]
     # The first of the windows that hold most words, with a third of its room before its first word.
-    anchor = max(starts, key=lambda start: (sum(start <= other < start + width * 2 // 3 for other in starts), -start))
+    held = [bisect_left(starts, start + width * 2 // 3) - place for place, start in enumerate(starts)]
+    anchor = starts[held.index(max(held))]
     begin = max(0, min(anchor - width // 3, len(text) - width))
     end = begin + width
     begin = text.find(" ", begin, anchor) + 1 or begin if begin else 0
