@@ -227,7 +227,7 @@ class Hit:
 
     Attributes:
         score: higher is better; comparable within one result only.
-        matched: the words of the query that it holds, the rarest first.
+        matched: the words that were looked for and that it holds, the rarest first.
     """
 
     episode: Episode
