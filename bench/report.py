@@ -200,6 +200,8 @@ def draw_peers(axes: Axes, run: Run) -> None:
         *(("record_many, 2,000 a call", i["ours"], OURS) for i in bulk),
         *((f"record, tasks: {i['tasks']:,}", i["ours"], OURS) for i in run.of("record") if i["tasks"] in {1, 1_000}),
     ]
+    if not ways:
+        return
     ways.sort(key=lambda way: way[1])
     drawn = axes.barh([name for name, _, _ in ways], [rate for _, rate, _ in ways], color=[way[2] for way in ways])
     axes.bar_label(drawn, [whole(rate) for _, rate, _ in ways], padding=4)
@@ -210,6 +212,8 @@ def draw_peers(axes: Axes, run: Run) -> None:
 def draw_reads(axes: Axes, infos: Sequence[Info]) -> None:
     """Draw each read from its p50 to its p99, in each state."""
     axes.set_title("single reads, p50 to p99, ms (logarithmic)")
+    if not infos:
+        return
     labels = [f"{info['operation']}, {info['size']:,}" for info in infos]
     for shift, state, color in zip((-0.22, 0.0, 0.22), STATES, (OURS, LIMIT, "#888888"), strict=True):
         places = [place + shift for place in range(len(infos))]
@@ -222,8 +226,7 @@ def draw_reads(axes: Axes, infos: Sequence[Info]) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    if infos:
-        axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8)
 
 
 def draw_bars(axes: Axes, found: Sequence[Info]) -> None:

@@ -390,3 +390,10 @@ async def test_what_this_user_may_not_write_can_still_be_read(
     if folder_mode != 0o777:
         assert [file.name for file in open_folder.iterdir()] == ["log.db"]
     assert copy.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("odd", [None, 5, [], b"log.db"])
+def test_what_is_no_path_is_refused_at_once(odd: Any) -> None:  # noqa: ANN401
+    """The call itself says so, before anything is opened."""
+    with pytest.raises(OpenError, match="path must be"):
+        EpisodicLog.open(odd)

@@ -683,3 +683,17 @@ async def test_sessions_that_end_together_are_resolved_in_one_transaction(log: E
     assert isinstance(answers[-1], NotFoundError)
     assert log.stats().batches - before <= 2
     assert {session.outcome for session in await log.sessions("a", limit=50)} == {"success"}
+
+
+@pytest.mark.parametrize("odd", [None, 5])
+async def test_what_is_no_collection_of_drafts_is_refused(log: EpisodicLog, odd: Any) -> None:  # noqa: ANN401
+    """An error of ours, before anything is queued."""
+    with pytest.raises(DraftError, match="must be several Drafts"):
+        await log.record_many(odd)
+
+
+async def test_a_message_stays_short_whatever_it_shows(log: EpisodicLog) -> None:
+    """A value of megabytes does not end up in somebody's log of errors."""
+    with pytest.raises(FilterError) as caught:
+        await log.get("x" * 1_000_000)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 200
