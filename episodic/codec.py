@@ -14,7 +14,7 @@ from typing import cast
 import orjson
 
 from episodic.errors import DraftError
-from episodic.model import Draft, Episode, Session, text_flaw
+from episodic.model import JSON, Draft, Episode, Session, text_flaw
 from episodic.records import quick
 
 __all__ = [
@@ -62,37 +62,40 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(microseconds=micros)
 
 
-def draft_metadata(draft: Draft) -> bytes:
+def draft_metadata(draft: Draft) -> tuple[str, dict[str, JSON]]:
     """Encode a draft's metadata canonically.
+
+    Returns:
+        The JSON text, and what it decodes to: a copy that is nobody else's.
 
     Raises:
         DraftError: when it is not JSON: NaN, infinity, an integer over 64 bits, nesting over 250 levels, a key that
             is not text, a NUL character, half of a surrogate pair, or a type that JSON does not have.
     """
     if not draft.metadata:
-        return b"{}"
+        return "{}", {}
     metadata = dict(draft.metadata)
     try:
         encoded = orjson.dumps(metadata, option=_METADATA)
-        is_same = orjson.loads(encoded) == metadata
+        own = orjson.loads(encoded)
     except (TypeError, ValueError) as exc:
         msg = f"metadata is not JSON: {exc}"
         raise DraftError(msg) from exc
     # orjson writes NaN as null, and some types as text; only what comes back as something else needs the slow look, and
     # NUL, which SQLite's JSON does not keep.
-    if (not is_same or b"\\u0000" in encoded) and (flaw := _metadata_flaw(metadata)):
+    if (own != metadata or b"\\u0000" in encoded) and (flaw := _metadata_flaw(metadata)):
         msg = f"metadata {flaw}"
         raise DraftError(msg)
-    return encoded
+    return encoded.decode(), own
 
 
-def encode_row(draft: Draft, micros: int, metadata: bytes) -> bytes:
+def encode_row(draft: Draft, micros: int, metadata: str) -> bytes:
     """Encode a draft as the engine takes it.
 
     Args:
         draft: the draft.
         micros: its time, given by the caller or by the log.
-        metadata: its metadata, from `draft_metadata`.
+        metadata: its metadata as JSON text, from `draft_metadata`.
     """
     return orjson.dumps(
         (
@@ -104,14 +107,14 @@ def encode_row(draft: Draft, micros: int, metadata: bytes) -> bytes:
             draft.role,
             draft.content,
             draft.outcome,
-            metadata.decode(),
+            metadata,
             draft.event_id,
             draft.timestamp is not None,
         )
     )
 
 
-def episode_of(draft: Draft, episode_id: int, instant: datetime, metadata: bytes) -> Episode:
+def episode_of(draft: Draft, episode_id: int, instant: datetime, metadata: dict[str, JSON]) -> Episode:
     """Build the receipt of a draft: the episode as the log now holds it."""
     return _episode(
         episode_id,
@@ -123,7 +126,7 @@ def episode_of(draft: Draft, episode_id: int, instant: datetime, metadata: bytes
         draft.role,
         draft.content,
         draft.outcome,
-        orjson.loads(metadata) if draft.metadata else {},
+        metadata,
         draft.event_id,
         False,  # noqa: FBT003 - the fields of a record, in order
     )

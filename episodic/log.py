@@ -8,9 +8,8 @@ import warnings
 import weakref
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from functools import partial
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self, TypeAlias
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -45,6 +44,7 @@ from episodic.writer import Writer
 __all__ = ["EpisodicLog"]
 
 BREATH_SECONDS = 0.001
+UNREAD_SLICES = 8
 
 _draft = quick(Draft)
 
@@ -189,10 +189,11 @@ class EpisodicLog(Reading):
         )
         writer = self._writing()
         now = writer.now()
-        made = _encoded(draft, now, from_micros(now))
+        made = _encoded(draft, now)
+        row = made[0]
         clock = now if timestamp is None else 0
-        appended = await writer.append(Append((made.row,), len(made.row), clock, event_id is not None))
-        return _receipt(made, 0, appended)
+        appended = await writer.append(Append((row,), len(row), clock, event_id is not None))
+        return _receipt(draft, made, 0, appended)
 
     async def record_many(self, drafts: Iterable[Draft]) -> list[Episode]:
         """Record several episodes in one transaction: all or none, in order.
@@ -222,13 +223,14 @@ class EpisodicLog(Reading):
             return []
         writer = self._writing()
         now = writer.now()
-        instant = from_micros(now)
-        made = [_encoded(draft, now, instant) for draft in checked]
-        rows = [one.row for one in made]
+        made = [_encoded(draft, now) for draft in checked]
+        rows = [row for row, _, _ in made]
         clock = now if any(draft.timestamp is None for draft in checked) else 0
         has_events = any(draft.event_id is not None for draft in checked)
         appended = await writer.append(Append(rows, sum(map(len, rows)), clock, has_events))
-        return [_receipt(one, line, appended) for line, one in enumerate(made)]
+        return [
+            _receipt(draft, one, line, appended) for line, (draft, one) in enumerate(zip(checked, made, strict=True))
+        ]
 
     async def resolve(self, agent_id: str, session_id: str, outcome: str | None) -> None:
         """Record how a session ended, known only later; None takes it back.
@@ -303,8 +305,8 @@ class EpisodicLog(Reading):
     def _wire(self, engine: Engine) -> None:
         self._engine = engine
         if engine.store is not None:
-            give_way = partial(_give_way, engine.readers)
-            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=give_way)
+            manners = _Manners(engine.readers)
+            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=manners.give_way)
         if self._is_closing:
             self._stop()
 
@@ -357,39 +359,46 @@ def _warn_unclosed(path: str) -> None:
     warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=1)
 
 
-async def _give_way(readers: Readers) -> None:
-    """Let others have the event loop and, while one of them reads, its thread have the interpreter.
+class _Manners:
+    """How the writer lets others have the event loop between two slices of waiters that it wakes."""
 
-    A thread that comes back from SQLite beside a busy event loop waits 5 ms for the interpreter, several times for one
-    answer; while the event loop sleeps it gets it at once. The store works on meanwhile.
-    """
-    if readers.idle < readers.size:
-        await anyio.sleep(BREATH_SECONDS)
-    else:
-        await checkpoint()
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._lent = readers.lent
+        self._slices = 0
+
+    async def give_way(self) -> None:
+        """Give way, the sooner and the longer the more somebody reads.
+
+        A thread that comes back from SQLite beside a busy event loop waits 5 ms for the interpreter, several times for
+        one answer; while the event loop sleeps it gets it at once. The store works on meanwhile. But when nobody reads,
+        each turn of the event loop is one more that the writer's own thread may have to wait for.
+        """
+        readers = self._readers
+        lent, self._lent = self._lent, readers.lent
+        self._slices += 1
+        if readers.idle < readers.size:
+            await anyio.sleep(BREATH_SECONDS)
+        elif lent != self._lent or self._slices % UNREAD_SLICES == 0:
+            await checkpoint()
 
 
-class _Encoded(NamedTuple):
-    """A draft on its way: the row for the store, and what its receipt is made of."""
-
-    draft: Draft
-    row: bytes
-    instant: datetime
-    metadata: bytes
+# A draft on its way: the row for the store, and the time and metadata of its receipt.
+_Encoded: TypeAlias = tuple[bytes, datetime, dict[str, JSON]]
 
 
-def _encoded(draft: Draft, now: int, instant: datetime) -> _Encoded:
-    """Encode a draft; `now`, in microseconds, and `instant` are the same time, for a draft that has none."""
-    metadata = draft_metadata(draft)
+def _encoded(draft: Draft, now: int) -> _Encoded:
+    """Encode a draft, which happened now, in microseconds, unless it says when."""
+    text, metadata = draft_metadata(draft)
     if draft.timestamp is None:
-        return _Encoded(draft, encode_row(draft, now, metadata), instant, metadata)
+        return encode_row(draft, now, text), from_micros(now), metadata
     given = draft.timestamp.astimezone(UTC)
-    return _Encoded(draft, encode_row(draft, to_micros(given), metadata), given, metadata)
+    return encode_row(draft, to_micros(given), text), given, metadata
 
 
-def _receipt(made: _Encoded, line: int, appended: Appended) -> Episode:
+def _receipt(draft: Draft, made: _Encoded, line: int, appended: Appended) -> Episode:
     """Build the episode that a row became, or the one that its event id had made before."""
-    draft, _, instant, metadata = made
+    _, instant, metadata = made
     if line in appended.repeats:
         first_id, micros = appended.repeats[line]
         return episode_of(draft, first_id, from_micros(micros), metadata)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 from episodic.errors import DraftError, FilterError, shown
 
@@ -74,9 +74,9 @@ class Draft:
     def __post_init__(self) -> None:
         """Check what can be checked without encoding."""
         user_id, author, event_id = self.user_id, self.author, self.event_id
-        # Most texts are plain, which one look at all of them together tells; only the others get a closer one each.
+        # Most texts are in order, which one look at all of them together tells; only the others get a closer one each.
         try:
-            joined = "".join(
+            texts = "".join(
                 (
                     self.agent_id,
                     self.session_id,
@@ -87,28 +87,25 @@ class Draft:
                     "" if event_id is None else event_id,
                 )
             )
-        except TypeError:
-            joined = "\0"
-        if not joined.isascii() or "\0" in joined:
+            is_storable = "\0" not in texts and (texts.isascii() or bool(texts.encode()))
+        except (TypeError, UnicodeEncodeError):
+            is_storable = False
+        if not is_storable:
             self._check_texts()
-        if not isinstance(self.role, str) or self.role not in ROLES:
+        if self.role not in ROLES:
             msg = f"role must be one of {_listed(ROLES)}, not {shown(self.role)}"
             raise DraftError(msg)
         if self.outcome is not None and not is_outcome(self.outcome):
             msg = f"outcome must be one of {_listed(OUTCOMES)} or None, not {shown(self.outcome)}"
             raise DraftError(msg)
-        if self.timestamp is not None and not _is_aware(self.timestamp):
-            msg = f"timestamp must be a datetime with a time zone, not {shown(self.timestamp)}"
-            raise DraftError(msg)
-        if self.timestamp is not None and not _has_utc_date(self.timestamp):
-            msg = f"timestamp must lie within the years 1 to 9999 in UTC, not {shown(self.timestamp)}"
-            raise DraftError(msg)
+        if self.timestamp is not None:
+            _check_timestamp(self.timestamp)
         if self.metadata is not None and type(self.metadata) is not dict and not isinstance(self.metadata, Mapping):
             msg = f"metadata must be a mapping, not {type(self.metadata).__name__}"
             raise DraftError(msg)
 
     def _check_texts(self) -> None:
-        for name in ("agent_id", "session_id", "content"):
+        for name in ("agent_id", "session_id", "role", "content"):
             _check_text(name, getattr(self, name))
         for name in ("user_id", "author", "event_id"):
             if getattr(self, name) is not None:
@@ -332,6 +329,17 @@ def _check_text(name: str, value: object) -> None:
         raise DraftError(msg)
 
 
+def _check_timestamp(instant: object) -> None:
+    if type(instant) is datetime and instant.tzinfo is UTC:
+        return
+    if not _is_aware(instant):
+        msg = f"timestamp must be a datetime with a time zone, not {shown(instant)}"
+        raise DraftError(msg)
+    if not _has_utc_date(instant):
+        msg = f"timestamp must lie within the years 1 to 9999 in UTC, not {shown(instant)}"
+        raise DraftError(msg)
+
+
 def _check_roles(roles: object) -> None:
     if isinstance(roles, str) or not isinstance(roles, Collection):
         msg = f"roles must be a collection of roles, not {shown(roles)}"
@@ -369,7 +377,7 @@ def _inexact(value: object) -> str | None:
             return "only text, numbers, booleans and None can"
 
 
-def _is_aware(value: object) -> bool:
+def _is_aware(value: object) -> TypeGuard[datetime]:
     return isinstance(value, datetime) and value.utcoffset() is not None
 
 

@@ -198,6 +198,10 @@ class Readers(Protocol):
     def idle(self) -> int:
         """How many of them are free."""
 
+    @property
+    def lent(self) -> int:
+        """How often one was lent."""
+
     def borrow(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Reader]:
         """Lend a connection; with `snapshot` all its answers are of one moment."""
 

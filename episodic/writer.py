@@ -23,7 +23,7 @@ __all__ = ["Writer", "next_batch"]
 
 IN_FLIGHT = 2
 
-# Waiters wake in slices and others have a turn between, so that a reader's answer need not wait for all of them.
+# Waiters wake in slices and others may have a turn between, so that a reader's answer need not wait for all of them.
 SLICE = 32
 
 

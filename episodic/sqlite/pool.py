@@ -27,6 +27,7 @@ class SqliteReaders:
         self._all = tuple(idle)
         self._idle = idle
         self._where = where
+        self._lent = 0
         # Without fast_acquire each borrow would wait for a turn of the event loop, which a burst of writes makes long.
         self._free = anyio.Semaphore(len(idle), fast_acquire=True)
 
@@ -61,11 +62,17 @@ class SqliteReaders:
         """How many of them are free."""
         return len(self._idle)
 
+    @property
+    def lent(self) -> int:
+        """How often one was lent."""
+        return self._lent
+
     @asynccontextmanager
     async def borrow(self, *, snapshot: bool = False) -> AsyncIterator[SqliteReader]:
         """Lend a connection; with `snapshot` all its answers are of one moment."""
         async with self._free:
             reader = self._idle.pop()
+            self._lent += 1
             place = len(self._all)
             try:
                 if snapshot:
