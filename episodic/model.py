@@ -224,7 +224,8 @@ class Hit:
 
     Attributes:
         score: higher is better; comparable within one result only.
-        matched: the words that were looked for and that it holds, the rarest first.
+        matched: the words that were looked for and that it holds, the rarest first; empty for a turn that was found
+            because it stands beside one that holds them.
     """
 
     episode: Episode

@@ -22,6 +22,8 @@ __all__ = [
     "Scope",
     "Span",
     "Store",
+    "Surroundings",
+    "Turn",
 ]
 
 
@@ -114,6 +116,35 @@ class Span(NamedTuple):
     is_whole: bool
 
 
+class Turn(NamedTuple):
+    """What a ranking knows of one episode.
+
+    Attributes:
+        author: who spoke.
+        asks: whether it ends in a question mark.
+    """
+
+    episode_id: int
+    author: str | None
+    asks: bool
+
+
+class Surroundings(NamedTuple):
+    """An episode among the turns of its session.
+
+    Attributes:
+        turn: the episode itself.
+        session_id: its session.
+        before: the turns before it, the nearest first.
+        after: the turns after it, the nearest first.
+    """
+
+    turn: Turn
+    session_id: str
+    before: Sequence[Turn]
+    after: Sequence[Turn]
+
+
 class Reader(Protocol):
     """One borrowed connection: questions about the log."""
 
@@ -142,6 +173,12 @@ class Reader(Protocol):
         self, scope: Scope, center: Episode, *, before: int, after: int
     ) -> tuple[list[Episode], list[Episode]]:
         """Return the turns before an episode in scope and those after it, each oldest first."""
+
+    async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
+        """Return each episode of the log with up to `reach` turns in scope on either side, in the order of `ids`.
+
+        An episode that is not in the log any more is left out.
+        """
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope, by the newest such episode, newest first."""
@@ -174,13 +211,14 @@ class Reader(Protocol):
         """
 
     async def postings(
-        self, scope: Scope, words: Sequence[str], span: Span, *, most: int, bound: int
+        self, scope: Scope, words: Sequence[str], frequencies: Sequence[int], span: Span, *, most: int, bound: int
     ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it, newest first.
 
         Args:
             scope: the agent and the whole filter.
             words: texts; what is no letter or digit in one separates the parts of a phrase.
+            frequencies: what `frequencies` said of each.
             span: of the scope.
             most: ids for each word.
             bound: episodes that hold a word and are looked at, the newest first.

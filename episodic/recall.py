@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from episodic.context import Context, ContextItem
 from episodic.model import Episode, Filter, Hit, SearchResult
-from episodic.ports import Reader, Scope
-from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, LOOKED_THROUGH, choose, is_exhaustive
-from episodic.search.rank import Scored, best, fuse
-from episodic.search.words import words_of
+from episodic.ports import Reader, Scope, Span
+from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, LOOKED_THROUGH, Word, choose, fits, is_exhaustive
+from episodic.search.rank import REACH, SPREADING, Scored, best, fuse, idf, in_context
+from episodic.search.words import parts_of, words_of
 
 __all__ = ["recall_context", "search"]
 
@@ -86,18 +86,33 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     plan = choose(words, await reader.frequencies(scope, words, span, bound=counted))
     total = await reader.count(scope)
     used, left = plan.kept, plan.left
-    bound = LOOKED_THROUGH if reader.mode == "like" else LOOKED_THROUGH // FEWEST_WORDS
-    postings = await reader.postings(scope, [word.text for word in used], span, most=BUDGET, bound=bound)
-    exhaustive = span.is_whole and not truncated and is_exhaustive(used)
+    like = reader.mode == "like"
+    # Those that are kept although they pass the budget share it.
+    most = BUDGET if like or fits(used) else BUDGET // len(used)
+    bound = LOOKED_THROUGH if like else LOOKED_THROUGH // FEWEST_WORDS
+    postings = await _postings(reader, scope, used, span, most=most, bound=bound)
+    exhaustive = span.is_whole and not truncated and is_exhaustive(used, most)
     if left and len(set().union(*postings)) < limit:
         # However many there are, together they cost no more than the others.
         most, bound = max(limit, BUDGET // len(left)), LOOKED_THROUGH // len(left)
-        postings += await reader.postings(scope, [word.text for word in left], span, most=most, bound=bound)
+        postings += await _postings(reader, scope, left, span, most=most, bound=bound)
         exhaustive = exhaustive and is_exhaustive(left, min(most, bound))
         used, left = used + left, ()
     skipped = {word.text for word in left}
     sought = tuple(word for word in words if word not in skipped)
-    return _Found(best(used, postings, total, limit), sought, exhaustive and not left)
+    hits = best(used, postings, total, max(limit, SPREADING))
+    around = await reader.surroundings(scope, [hit.episode_id for hit in hits[:SPREADING]], reach=REACH)
+    weights = {word.text: idf(total, word.frequency) for word in used}
+    holders = {word.text: frozenset(ids) for word, ids in zip(used, postings, strict=True)}
+    ranked = in_context(hits, around, parts_of(" ".join(words)), weights, holders, limit=limit)
+    return _Found(ranked, sought, exhaustive and not left)
+
+
+async def _postings(
+    reader: Reader, scope: Scope, words: Sequence[Word], span: Span, *, most: int, bound: int
+) -> list[list[int]]:
+    texts, frequencies = [word.text for word in words], [word.frequency for word in words]
+    return await reader.postings(scope, texts, frequencies, span, most=most, bound=bound)
 
 
 async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode], newest: int) -> set[int]:

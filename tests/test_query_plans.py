@@ -21,6 +21,7 @@ import pytest
 from episodic import Draft, EpisodicLog, Filter, Settings
 from episodic.ports import Cursor, Scope, Span
 from episodic.sqlite.connect import place
+from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.readers import SqliteReader
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -73,7 +74,7 @@ class Explainer:
         [[index]] = await self._db.execute_fetchall(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'episodes_by_metadata_%'"
         )
-        return SqliteReader(self._db, place(self._path, read_only=True), {"order": index}, fts=fts)
+        return SqliteReader(self._db, place(self._path, read_only=True), {"order": index}, Frequencies(), fts=fts)
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -235,12 +236,17 @@ async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader
     Agent and user are words of the index, so that without any other filter no episode is read at all.
     """
     for where in FILTERS:
-        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund", "late"], ANYWHERE, most=5, bound=9))
-        first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e", "SCAN e "))]
+        plan = await db.plan_of(
+            reader.postings(Scope("a", where), ["refund", "late"], [9, 2], ANYWHERE, most=5, bound=9)
+        )
+        first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e ", "SCAN e "))]
         assert first.startswith("SCAN episodes_fts VIRTUAL TABLE INDEX")
         assert "M3" in first
         alone = where == Filter(user_id=where.user_id)
-        assert then == ([] if alone else ["SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"])
+        # A word that is cut to its newest episodes is walked backwards, another one forwards.
+        assert then == [
+            "SCAN episodes_fts VIRTUAL TABLE INDEX 192:M3" if alone else "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+        ]
         assert "TEMP B-TREE" not in "".join(plan)
 
 
@@ -249,14 +255,26 @@ async def test_frequencies_are_counted_in_the_index_of_words_alone(db: Explainer
     for where in FILTERS:
         plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], ANYWHERE, bound=9))
         assert "SCAN episodes_fts VIRTUAL TABLE" in "".join(plan)
-        assert not [step for step in plan if step.startswith(("SEARCH e", "SCAN e "))]
+        assert not [step for step in plan if step.startswith(("SEARCH e ", "SCAN e "))]
+
+
+async def test_the_turns_around_a_hit_are_looked_up_in_its_session(db: Explainer, reader: SqliteReader) -> None:
+    """Under every combination of filters the hit is one row, and either side walks episodes_by_session."""
+    for where in FILTERS:
+        plan = await db.plan_of(reader.surroundings(Scope("a", where), [1, 2], reach=5))
+        assert "SEARCH c USING INTEGER PRIMARY KEY (rowid=?)" in plan
+        sides = [step for step in plan if step.startswith("SEARCH e USING")]
+        assert len(sides) == 2
+        for side in sides:
+            assert_uses(side, "episodes_by_session")
+        assert "TEMP B-TREE" not in "".join(plan)
 
 
 async def test_words_without_an_index_are_sought_among_the_newest(db: Explainer) -> None:
     """Where words are compared as text, the episodes compared come through the narrowest index, newest first."""
     reader = await db.opened(fts=False)
     for where in FILTERS:
-        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], ANYWHERE, most=5, bound=9))
+        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], [9], ANYWHERE, most=5, bound=9))
         [search] = [step for step in plan if step.startswith("SEARCH e USING")]
         assert_uses(search, index_for(where))
         assert_no_scan(plan)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from episodic.ports import Surroundings, Turn
 from episodic.search.plan import Word
-from episodic.search.rank import RECENCY_WEIGHT, Fused, Scored, best, fuse, idf
+from episodic.search.rank import RECENCY_WEIGHT, Fused, Scored, best, fuse, idf, in_context
 
 TOTAL = 40
 POSTINGS = st.lists(st.lists(st.integers(1, TOTAL), unique=True), max_size=6)
@@ -110,6 +111,73 @@ def test_nothing_found_ranks_nothing() -> None:
     """Without words, or without episodes that hold them, there is no hit."""
     assert best([], [], 10, 5) == []
     assert best([Word("zebra", 0)], [[]], 10, 5) == []
+
+
+def turn(number: int, *, author: str | None = None, asks: bool = False) -> Turn:
+    """Make a turn."""
+    return Turn(number, author, asks)
+
+
+def session_of(count: int, center: int, turns: Mapping[int, Turn] | None = None) -> Surroundings:
+    """Put turn `center` among `count` turns of one session, numbered from 1."""
+    given_turns = turns or {}
+    before = [given_turns.get(n, turn(n)) for n in range(center - 1, max(0, center - 6), -1)]
+    after = [given_turns.get(n, turn(n)) for n in range(center + 1, min(count, center + 5) + 1)]
+    return Surroundings(given_turns.get(center, turn(center)), "s", before, after)
+
+
+def ranking(around: Surroundings, named: Collection[str] = ()) -> list[int]:
+    """Rank a session in which one turn holds the only word."""
+    center = around.turn.episode_id
+    hits = [Scored(center, 4.0, ("refund",))]
+    ranked = in_context(hits, [around], named, {"refund": 4.0}, {"refund": {center}}, limit=10)
+    return [one.episode_id for one in ranked]
+
+
+def test_a_hit_leads_its_neighbours_and_the_nearer_the_better() -> None:
+    """The turn after a hit gains more than the one before it, and each further one less."""
+    assert ranking(session_of(9, 4)) == [4, 5, 6, 3, 7, 2, 8, 1, 9]
+
+
+def test_a_question_gives_way_to_its_answer() -> None:
+    """A turn that asks loses a fifth, so that one which is not as near may come before it."""
+    assert ranking(session_of(3, 2, {3: turn(3, asks=True)})) == [2, 1, 3]
+    assert ranking(session_of(4, 2, {3: turn(3, asks=True), 4: turn(4)}))[:3] == [2, 4, 3]
+
+
+def test_who_is_named_has_probably_said_it() -> None:
+    """A turn whose author the query names comes before its neighbours, in capitals or not."""
+    assert ranking(session_of(4, 2, {4: turn(4, author="Jo Doe")}), {"jo"})[:2] == [2, 4]
+    assert ranking(session_of(4, 2, {4: turn(4, author="Jo Doe")}), {"ann"})[:2] == [2, 3]
+
+
+def test_a_session_that_says_more_of_it_comes_first() -> None:
+    """Of two hits of equal weight the one whose session holds the words oftener leads, although it is older."""
+    words, holders = {"refund": 3.0}, {"refund": {1, 2, 9}}
+    hits = [Scored(number, 3.0, ("refund",)) for number in (9, 2, 1)]
+    around = [
+        Surroundings(turn(9), "t", [], []),
+        Surroundings(turn(2), "s", [turn(1)], []),
+        Surroundings(turn(1), "s", [], [turn(2)]),
+    ]
+    assert [one.episode_id for one in in_context(hits, around, (), words, holders, limit=3)] == [2, 1, 9]
+
+
+def test_only_what_holds_a_word_is_said_to_match() -> None:
+    """A neighbour is ranked without a word of its own; of a hit each word is named."""
+    around = session_of(2, 1)
+    ranked = in_context([Scored(1, 4.0, ("refund",))], [around], (), {"refund": 4.0}, {"refund": {1}}, limit=10)
+    assert [(one.episode_id, one.matched) for one in ranked] == [(1, ("refund",)), (2, ())]
+
+
+@given(POSTINGS, LIMITS)
+def test_without_surroundings_the_ranking_is_that_of_the_hits(postings: list[list[int]], limit: int) -> None:
+    """Hits beyond those that spread keep their scores and their order."""
+    words = words_for(postings)
+    hits = best(words, postings, TOTAL, TOTAL)
+    holders = {word.text: set(ids) for word, ids in zip(words, postings, strict=True)}
+    weights = {word.text: idf(TOTAL, word.frequency) for word in words}
+    assert in_context(hits, [], (), weights, holders, limit=limit) == hits[:limit]
 
 
 @given(RELEVANT, RECENT, LIMITS)

@@ -38,7 +38,8 @@ TALK = ["thanks for calling", "good morning", "one moment please", "is there any
 
 async def test_the_relevant_and_the_recent_are_both_there(either: EpisodicLog) -> None:
     """An old episode that answers the message comes with the newest ones, each with its reason."""
-    await say(either, "the refund for ORD-1234 was sent on Monday", *TALK)
+    await say(either, "the refund for ORD-1234 was sent on Monday", session_id="old")
+    await say(either, *TALK)
     context = await either.recall_context("a", "where is my refund?", limit=4)
     assert contents_of(context) == [
         "the refund for ORD-1234 was sent on Monday",
@@ -52,7 +53,9 @@ async def test_the_relevant_and_the_recent_are_both_there(either: EpisodicLog) -
 
 async def test_what_is_both_relevant_and_recent_comes_first(either: EpisodicLog) -> None:
     """An episode that both lists name stands before a more relevant one that only one does."""
-    await say(either, "the refund for ORD-1234 was sent", *TALK, "a refund takes five days")
+    await say(either, "the refund for ORD-1234 was sent", session_id="old")
+    await say(either, *TALK)
+    await say(either, "a refund takes five days", session_id="new")
     context = await either.recall_context("a", "refund ORD-1234", limit=3)
     both, relevant, recent = context.items
     assert both.episode.content == "a refund takes five days"
@@ -64,10 +67,11 @@ async def test_what_is_both_relevant_and_recent_comes_first(either: EpisodicLog)
 
 async def test_a_score_is_relevance_and_a_little_recency(either: EpisodicLog) -> None:
     """The best hit scores 1, the newest episode gains the weight of recency, and who is both has the sum."""
-    await say(either, "refund", *TALK)
+    await say(either, "refund", session_id="old")
+    await say(either, *TALK)
     context = await either.recall_context("a", "refund?", limit=2)
     assert [item.score for item in context.items] == pytest.approx([1.0, RECENCY_WEIGHT])
-    await say(either, "double refund")
+    await say(either, "double refund", session_id="new")
     context = await either.recall_context("a", "double refund?", limit=1)
     assert context.items[0].score == pytest.approx(1.0 + RECENCY_WEIGHT)
 
@@ -97,9 +101,9 @@ async def test_repeats_leave_their_places_to_others(either: EpisodicLog) -> None
 
 async def test_a_text_that_both_lists_hold_takes_one_place(either: EpisodicLog) -> None:
     """Where the relevant list and the recent one each hold a copy of a text, the relevant one stands for both."""
-    await either.record("a", "s", "user", "my refund is late", timestamp=NOON + timedelta(hours=1))
+    await either.record("a", "new", "user", "my refund is late", timestamp=NOON + timedelta(hours=1))
     await either.record_many([Draft("a", "s", "user", content, timestamp=NOON) for content in TALK])
-    relevant = await either.record("a", "s", "user", "my refund is late", timestamp=NOON - timedelta(hours=1))
+    relevant = await either.record("a", "old", "user", "my refund is late", timestamp=NOON - timedelta(hours=1))
     context = await either.recall_context("a", "refund late please", limit=10)
     assert [item.episode for item in context.items if item.episode.content == "my refund is late"] == [relevant]
     assert len(context.items) == 1 + len(TALK)

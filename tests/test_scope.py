@@ -222,7 +222,7 @@ class TestMatchString:
             for agent_id, other in (("a", 2), ("b", 1)):
                 scope = Scope(agent_id, None)
                 span = await reader.span(scope, bound=9)
-                [ids] = await reader.postings(scope, [word], span, most=9, bound=9)
+                [ids] = await reader.postings(scope, [word], [9], span, most=9, bound=9)
                 assert other not in ids
         await readers.aclose()
 

@@ -30,8 +30,8 @@ async def either(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[Ep
 
 
 async def record_all(log: EpisodicLog, *contents: str) -> None:
-    """Record texts, one episode each."""
-    await log.record_many([Draft("a", "s", "user", content) for content in contents])
+    """Record texts, each in a session of its own, where no neighbour gains from it."""
+    await log.record_many([Draft("a", content, "user", content) for content in contents])
 
 
 def contents_of(result: SearchResult) -> list[str]:
@@ -217,6 +217,38 @@ async def test_the_best_come_first_and_ties_go_to_the_newer(either: EpisodicLog)
     assert ids == sorted(ids, reverse=True)
 
 
+async def test_the_turn_beside_a_hit_is_found_with_it(either: EpisodicLog) -> None:
+    """An answer stands next to the question whose words match: it comes behind it, with no word of its own."""
+    await record_all(either, *OTHERS)
+    talk = ["where is my refund?", "it was sent on Monday", "thank you"]
+    await either.record_many([Draft("a", "talk", "user", content) for content in talk])
+    found = await either.search("a", "refund")
+    assert sorted(contents_of(found)) == sorted(talk)
+    assert contents_of(found)[-1] == "thank you"
+    assert {hit.episode.content: hit.matched for hit in found.hits}["it was sent on Monday"] == ()
+
+
+async def test_a_neighbour_is_in_scope_like_any_hit(either: EpisodicLog) -> None:
+    """What another user, agent or role said beside a hit is not found under a filter that leaves it out."""
+    await either.record("a", "s", "user", "my refund", user_id="u1")
+    for agent_id, user_id, role in (("a", "u2", "user"), ("b", "u1", "user"), ("a", "u1", "assistant")):
+        await either.record(agent_id, "s", role, "beside it", user_id=user_id)
+    found = await either.search("a", "refund", where=Filter(user_id="u1", roles=["user"]))
+    assert contents_of(found) == ["my refund"]
+
+
+async def test_words_are_counted_again_as_the_log_grows(log: EpisodicLog) -> None:
+    """A frequency that was known stays true: a word that was rare weighs less once many have said it."""
+    await record_all(log, "refund one", "parcel one", *OTHERS)
+    rare = (await log.search("a", "refund zebra")).hits[0].score
+    for n in range(20):
+        await log.record("a", f"more {n}", "user", "another parcel")
+    assert (await log.search("a", "refund zebra")).hits[0].score > rare
+    await record_all(log, *[f"refund {n}" for n in range(20)], "zebra")
+    assert (await log.search("a", "refund zebra")).hits[0].episode.content == "zebra"
+    assert len((await log.search("a", "refund", 100)).hits) == 21
+
+
 async def test_the_limit_is_kept(either: EpisodicLog) -> None:
     """As many hits as there are, up to the limit; 10 without one."""
     await record_all(either, *[f"refund {n}" for n in range(30)])
@@ -354,7 +386,7 @@ async def test_any_text_is_a_valid_query(either: EpisodicLog, query: str) -> Non
     if await either.newest_id() == 0:
         at = (NOON + timedelta(seconds=n) for n in range(9))
         texts = ["refund content", "AND OR NOT NEAR", "e\u0301 é", "退款", "scope rank", "a_b", "100%", "\\", '"']
-        await either.record_many([Draft("a", "s", "user", text, timestamp=next(at)) for text in texts])
+        await either.record_many([Draft("a", text, "user", text, timestamp=next(at)) for text in texts])
     found = await either.search("a", query)
     assert found.exhaustive
     assert len(found.hits) <= len(found.words) * 9

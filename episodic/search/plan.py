@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-__all__ = ["BUDGET", "COUNTED", "LOOKED_THROUGH", "Plan", "Word", "choose", "is_exhaustive"]
+__all__ = ["BUDGET", "COUNTED", "LOOKED_THROUGH", "Plan", "Word", "choose", "fits", "is_exhaustive"]
 
 # Rows that the words of one search may bring in together.
 BUDGET = 3_000
@@ -52,6 +52,11 @@ def choose(words: Sequence[str], frequencies: Sequence[int], budget: int = BUDGE
     spent = accumulate(word.frequency for word in present)
     within = max(FEWEST_WORDS, sum(total <= budget for total in spent))
     return Plan(tuple(present[:within]), tuple(present[within:]))
+
+
+def fits(words: Sequence[Word], budget: int = BUDGET) -> bool:
+    """Tell whether words bring in no more rows together than the budget."""
+    return sum(word.frequency for word in words) <= budget
 
 
 def is_exhaustive(words: Sequence[Word], most: int = BUDGET) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from episodic.ports import Surroundings, Turn
 from episodic.search.plan import Word
+from episodic.search.words import parts_of
 
-__all__ = ["RECENCY_WEIGHT", "Fused", "Scored", "best", "fuse", "idf"]
+__all__ = ["REACH", "RECENCY_WEIGHT", "SPREADING", "Fused", "Scored", "best", "fuse", "idf", "in_context"]
 
 # Share of the best relevance that the newest episode gains. At 0.1 recency costs about no recall@10 on LoCoMo, at 0.3
 # two to three points.
@@ -18,6 +20,26 @@ RECENCY_WEIGHT = 0.1
 
 # Floor of a word that more than half of the episodes hold: it must not count against them.
 LEAST_IDF = 1e-6
+
+
+# How far a hit tells of the turns around it, and how much: the turn after it gains most, since an answer follows the
+# question whose words match, and each further one less. Found on the dev half of LoCoMo, where neighbours lift
+# recall@10 from 0.65 to 0.78.
+REACH = 5
+AFTER, BEFORE, DECAY = 0.5, 0.35, 0.7
+
+# Only the best hits spread, which bounds the work; more than this many find no more.
+SPREADING = 100
+
+# The session as one document: what its turns match together adds to each of them.
+SESSION_WEIGHT = 0.4
+# BM25's k1: how soon one more turn with the same word adds no more.
+SATURATION = 1.2
+
+# An answer is rarely a question itself.
+QUESTION_FACTOR = 0.8
+# Whoever the query names is probably who said it.
+AUTHOR_BONUS = 2.0
 
 
 class Scored(NamedTuple):
@@ -67,6 +89,56 @@ def best(words: Sequence[Word], postings: Sequence[Sequence[int]], total: int, l
     top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
     holders = [(word.text, frozenset(ids)) for word, ids in zip(words, postings, strict=True)]
     return [Scored(number, score, tuple(text for text, held in holders if number in held)) for number, score in top]
+
+
+def in_context(
+    hits: Sequence[Scored],
+    around: Sequence[Surroundings],
+    named: Collection[str],
+    weights: Mapping[str, float],
+    holders: Mapping[str, Collection[int]],
+    *,
+    limit: int,
+) -> list[Scored]:
+    """Rank the hits and the turns around them by what is said near by.
+
+    A turn gains from the hits near it, from its session as a whole, and when its author is named; a question loses.
+    Ties go to the newer.
+
+    Args:
+        hits: what `best` found, the best first.
+        around: the first of them among the turns of their sessions.
+        named: parts of the query's words, which an author may be named by.
+        weights: the idf of each word.
+        holders: ids of episodes that hold each word.
+        limit: candidates to return.
+    """
+    scores: defaultdict[int, float] = defaultdict(float, {hit.episode_id: hit.score for hit in hits})
+    direct = dict(scores)
+    turns: dict[int, Turn] = {}
+    sessions: defaultdict[str, set[int]] = defaultdict(set)
+    for one in around:
+        own = direct[one.turn.episode_id]
+        for side, share in ((one.after, AFTER), (one.before, BEFORE)):
+            for distance, turn in enumerate(side):
+                scores[turn.episode_id] += share * DECAY**distance * own
+        near = {turn.episode_id: turn for turn in (one.turn, *one.before, *one.after)}
+        turns |= near
+        sessions[one.session_id].update(near)
+    for members in sessions.values():
+        bonus = SESSION_WEIGHT * sum(
+            weights[word] * _saturated(sum(number in ids for number in members)) for word, ids in holders.items()
+        )
+        for number in members:
+            scores[number] = (scores[number] + bonus) * (QUESTION_FACTOR if turns[number].asks else 1.0)
+            if not parts_of(turns[number].author or "").isdisjoint(named):
+                scores[number] += AUTHOR_BONUS
+    top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
+    return [Scored(number, score, tuple(w for w, ids in holders.items() if number in ids)) for number, score in top]
+
+
+def _saturated(count: int) -> float:
+    return count * (SATURATION + 1) / (count + SATURATION)
 
 
 def fuse(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> list[Fused]:

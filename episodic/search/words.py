@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-__all__ = ["MOST_CHARACTERS", "MOST_PARTS", "MOST_WORDS", "STOPWORDS", "Words", "words_of"]
+__all__ = ["MOST_CHARACTERS", "MOST_PARTS", "MOST_WORDS", "STOPWORDS", "Words", "parts_of", "words_of"]
 
 MOST_CHARACTERS = 10_000
 MOST_WORDS = 32
@@ -53,6 +53,11 @@ def words_of(query: str) -> Words:
     kept = [word for word in found if word not in STOPWORDS] or list(found)
     truncated = len(query) > MOST_CHARACTERS or len(kept) > MOST_WORDS
     return Words(tuple(kept[:MOST_WORDS]), truncated)
+
+
+def parts_of(text: str) -> frozenset[str]:
+    """Return the parts of a short text, such as a name, that are no stopwords."""
+    return frozenset(PART.findall(text.lower())) - STOPWORDS
 
 
 def _candidates(text: str) -> list[str]:

@@ -12,6 +12,7 @@ import anyio
 
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, translated
+from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.fts import has_index
 from episodic.sqlite.readers import SqliteReader
 from episodic.sqlite.store import metadata_member
@@ -35,12 +36,13 @@ class SqliteReaders:
     async def open(cls, where: Place, settings: Settings) -> SqliteReaders:
         """Open all connections."""
         opened: list[SqliteReader] = []
+        frequencies = Frequencies()
         try:
             for _ in range(settings.readers):
                 db = await connect_reader(where, busy_timeout=settings.busy_timeout)
                 # Not each key that is set has an index: who only reads makes none.
                 indexed = await _metadata_indexes(db, settings.indexed_metadata)
-                opened.append(SqliteReader(db, where, indexed, fts=await has_index(db)))
+                opened.append(SqliteReader(db, where, indexed, frequencies, fts=await has_index(db)))
         except BaseException:
             for reader in opened:
                 await reader.db.close()

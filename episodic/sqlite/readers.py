@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Literal, cast
+from typing import Literal, TypeAlias, cast
 
 import aiosqlite
 import orjson
@@ -16,9 +16,10 @@ import orjson
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import RejectedError
 from episodic.model import AgentSummary, Episode, Session
-from episodic.ports import Cursor, Scope, Span
+from episodic.ports import Cursor, Scope, Span, Surroundings, Turn
 from episodic.sqlite.connect import Place, translated
 from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed, looked_up
+from episodic.sqlite.frequencies import Counted, Frequencies
 from episodic.sqlite.fts import is_told_apart, match
 
 __all__ = ["SqliteReader"]
@@ -107,13 +108,26 @@ SPAN = f"""
 SELECT json_array(count(*), min(id), max(id), {INDEXED})
 FROM (SELECT e.id FROM {{}} WHERE {{}} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?)
 """  # noqa: S608 - constants only
+# Each word with the id behind which it is to be counted.
 FREQUENCIES = """
+SELECT json_array((SELECT max(id) FROM episodes_fts_docsize), json_group_array(
+    CASE WHEN word.value ->> 1 < (SELECT max(id) FROM episodes_fts_docsize) THEN (
+        SELECT count(*)
+        FROM (
+            SELECT 1 FROM episodes_fts
+            WHERE episodes_fts MATCH word.value ->> 0 AND rowid > word.value ->> 1
+            LIMIT ?
+        )
+    ) ELSE 0 END
+))
+FROM json_each(?) AS word
+"""
+FREQUENCIES_BETWEEN = """
 SELECT json_group_array((
     SELECT count(*)
-    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value{} LIMIT ?)
+    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? LIMIT ?)
 )) FROM json_each(?) AS word
 """
-BETWEEN = " AND rowid BETWEEN ? AND ?"
 # CROSS JOIN keeps the planner from driving the search from an index of the log, which takes a thousand times as long.
 POSTINGS = """
 SELECT json_group_array(json((
@@ -131,12 +145,14 @@ SELECT json_group_array(json((
 ))) FROM json_each(?) AS word
 """
 # Agent and user are words of the index already, and each episode that the log itself has to bring in costs as much as
-# twenty rows of the index.
+# twenty rows of the index. Going backwards costs twice as much as forwards, so only what must be cut goes backwards.
 POSTINGS_INDEX_ONLY = """
-SELECT json_group_array(json((
+SELECT json_group_array(json(CASE WHEN word.value ->> 1 < ?1 THEN (
+    SELECT json_group_array(rowid) FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0
+) ELSE (
     SELECT json_group_array(rowid)
-    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ORDER BY rowid DESC LIMIT ?)
-))) FROM json_each(?) AS word
+    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0 ORDER BY rowid DESC LIMIT ?1)
+) END)) FROM json_each(?2) AS word
 """
 LIKE_POSTINGS = """
 SELECT json_group_array(json((
@@ -151,28 +167,60 @@ SELECT json_group_array(json((
 ))) FROM json_each(?) AS word
 """
 
+TURN = "json_array({0}.id, {0}.author, substr(rtrim({0}.content), -1) = '?')"
+NEAR = f"""(
+    SELECT json_group_array(json({TURN.format("near")}))
+    FROM (
+        SELECT e.id, e.author, e.content
+        FROM episodes AS e INDEXED BY episodes_by_session
+        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id
+          AND (e.timestamp, e.id) {{compare}} (c.timestamp, c.id) AND {{condition}}
+        ORDER BY e.timestamp {{order}}, e.id {{order}}
+        LIMIT ?
+    ) AS near
+)"""  # noqa: S608 - constants only
+SURROUNDINGS = f"""
+SELECT json_group_array(json_array(
+    {TURN.format("c")}, c.session_id, json({{before}}), json({{after}})
+))
+FROM json_each(?) AS wanted CROSS JOIN episodes AS c ON c.id = wanted.value
+"""  # noqa: S608 - constants only
+
 # A session is about 20 turns; the first look covers the usual interleaving, and each further one far more.
 FIRST_WINDOW = 1_000
 WINDOW_GROWTH = 10
 
 SMALLEST_ID, LARGEST_ID = 1, 2**63 - 1
 
+_TurnRow: TypeAlias = "tuple[int, str | None, int]"
+_NearRow: TypeAlias = "tuple[_TurnRow, str, list[_TurnRow], list[_TurnRow]]"
+
 
 class SqliteReader:
     """A `ports.Reader` over one connection."""
 
-    def __init__(self, db: aiosqlite.Connection, where: Place, indexed: Mapping[str, str], *, fts: bool) -> None:
+    def __init__(
+        self,
+        db: aiosqlite.Connection,
+        where: Place,
+        indexed: Mapping[str, str],
+        frequencies: Frequencies,
+        *,
+        fts: bool,
+    ) -> None:
         """Wrap a connection.
 
         Args:
             db: the connection.
             where: its file, for messages.
             indexed: metadata keys that have an index, and its name.
+            frequencies: of words in this file, which all its readers share.
             fts: whether words are looked up in the full-text index.
         """
         self.db = db
         self._where = where
         self._indexed = indexed
+        self._frequencies = frequencies
         self._fts = fts
 
     @property
@@ -221,6 +269,19 @@ class SqliteReader:
         source = OLDEST_FIRST.format(episodes(scope, self._indexed), condition)
         later = await self._episodes(LIST.format(source), (*parameters, after))
         return earlier[::-1], later
+
+    async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
+        """Return episodes among the turns of their sessions; see `ports.Reader.surroundings`."""
+        condition, parameters = conditions(scope, self._indexed)
+        sql = SURROUNDINGS.format(
+            before=NEAR.format(compare="<", order="DESC", condition=condition),
+            after=NEAR.format(compare=">", order="ASC", condition=condition),
+        )
+        answer = await self._answer(sql, (*parameters, reach, *parameters, reach, _array(ids)))
+        return [
+            Surroundings(_turn(turn), session_id, [_turn(one) for one in before], [_turn(one) for one in after])
+            for turn, session_id, before, after in cast("list[_NearRow]", answer)
+        ]
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope; see `ports.Reader.sessions`."""
@@ -275,23 +336,39 @@ class SqliteReader:
     async def frequencies(self, scope: Scope, words: Sequence[str], span: Span, *, bound: int) -> list[int]:
         """Return how many episodes hold each word; see `ports.Reader.frequencies`."""
         if not self._fts:
-            return [len(ids) for ids in await self.postings(scope, words, span, most=bound, bound=bound)]
-        matches = _array([match(scope, word) for word in words])
+            unknown = [bound] * len(words)
+            return [len(ids) for ids in await self.postings(scope, words, unknown, span, most=bound, bound=bound)]
+        matches = [match(scope, word) for word in words]
         if span[:2] == (SMALLEST_ID, LARGEST_ID):
-            return cast("list[int]", await self._answer(FREQUENCIES.format(""), (bound, matches)))
-        given = (span.first_id, span.last_id, bound, matches)
-        return cast("list[int]", await self._answer(FREQUENCIES.format(BETWEEN), given))
+            return await self._count(matches, bound)
+        given = (span.first_id, span.last_id, bound, _array(matches))
+        return cast("list[int]", await self._answer(FREQUENCIES_BETWEEN, given))
+
+    async def _count(self, matches: Sequence[str], bound: int) -> list[int]:
+        """Count what is new since each word was counted last; a word that reached the bound is counted no more."""
+        known = self._frequencies.known(matches, bound)
+        open_ones = [(word, one) for word, one in zip(matches, known, strict=True) if one.episodes < bound]
+        new: dict[str, int] = {}
+        if open_ones:
+            asked = _array([(word, one.upto) for word, one in open_ones])
+            newest, more = cast("tuple[int | None, list[int]]", await self._answer(FREQUENCIES, (bound, asked)))
+            for (word, one), count in zip(open_ones, more, strict=True):
+                new[word] = min(bound, one.episodes + count)
+                self._frequencies.learn(word, bound, Counted(new[word], max(newest or 0, one.upto)))
+        return [new.get(word, one.episodes) for word, one in zip(matches, known, strict=True)]
 
     async def postings(
-        self, scope: Scope, words: Sequence[str], span: Span, *, most: int, bound: int
+        self, scope: Scope, words: Sequence[str], frequencies: Sequence[int], span: Span, *, most: int, bound: int
     ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it; see `ports.Reader.postings`."""
         condition, parameters = conditions(scope, self._indexed)
         if self._fts:
-            matches = _array([match(scope, word) for word in words])
+            matches = [match(scope, word) for word in words]
             if not is_narrowed(scope.where) and is_told_apart(scope):
-                return cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, matches)))
-            given = (span.first_id, span.last_id, bound, *parameters, most, matches)
+                asked = _array(list(zip(matches, frequencies, strict=True)))
+                unsorted = cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, asked)))
+                return [sorted(ids, reverse=True) for ids in unsorted]
+            given = (span.first_id, span.last_id, bound, *parameters, most, _array(matches))
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
         spellings = [_spellings(word) for word in words]
         patterns = _array([_like_pattern(spelling) for group in spellings for spelling in group])
@@ -319,6 +396,11 @@ class SqliteReader:
         with translated(self._where.path):
             [(answer,)] = await self.db.execute_fetchall(sql, parameters)
         return orjson.loads(answer) if isinstance(answer, str) else answer
+
+
+def _turn(row: _TurnRow) -> Turn:
+    number, author, asks = row
+    return Turn(number, author, bool(asks))
 
 
 def _array(values: Sequence[object]) -> str:

@@ -1,0 +1,57 @@
+"""How many episodes hold a word, remembered between searches.
+
+Counting a word inside a scope costs about 1.5 ms at a million episodes, and a message has a dozen words or two. But a
+log only grows, and people use the same words: what was counted once holds for the episodes up to then, and only the
+new ones are counted after that.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+__all__ = ["Counted", "Frequencies"]
+
+# About 10 MB when it is full.
+MOST_WORDS = 50_000
+
+# A longer MATCH string, of a name of hundreds of characters, is counted anew each time.
+MOST_CHARACTERS = 400
+
+
+class Counted(NamedTuple):
+    """How many episodes with an id of at most `upto` hold a word."""
+
+    episodes: int
+    upto: int
+
+
+NOTHING = Counted(0, 0)
+
+
+class Frequencies:
+    """Counts of one file, shared by its readers; the words that were asked for least recently are dropped."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        # By the MATCH string and the bound: a count that reached its bound says nothing of a higher one.
+        self._known: OrderedDict[tuple[str, int], Counted] = OrderedDict()
+
+    def known(self, matches: Sequence[str], bound: int) -> list[Counted]:
+        """Return what is known of each MATCH string, counted up to a bound, in the same order."""
+        keys = [(match, bound) for match in matches]
+        for key in keys:
+            if key in self._known:
+                self._known.move_to_end(key)
+        return [self._known.get(key, NOTHING) for key in keys]
+
+    def learn(self, match: str, bound: int, counted: Counted) -> None:
+        """Remember a count, unless a later one is known."""
+        key = (match, bound)
+        if len(match) > MOST_CHARACTERS or self._known.get(key, NOTHING).upto > counted.upto:
+            return
+        self._known[key] = counted
+        self._known.move_to_end(key)
+        if len(self._known) > MOST_WORDS:
+            self._known.popitem(last=False)
