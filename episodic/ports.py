@@ -175,9 +175,9 @@ class Reader(Protocol):
         """Return the turns before an episode in scope and those after it, each oldest first."""
 
     async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
-        """Return each episode of the log with up to `reach` turns in scope on either side, in the order of `ids`.
+        """Return episodes in scope, each with up to `reach` turns in scope on either side, in the order of `ids`.
 
-        An episode that is not in the log any more is left out.
+        One that is not in the log any more is left out.
         """
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:

@@ -7,6 +7,7 @@ and win it back for each row, which beside a busy event loop takes a hundred tim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Literal, TypeAlias, cast
 
@@ -173,16 +174,21 @@ NEAR = f"""(
     FROM (
         SELECT e.id, e.author, e.content
         FROM episodes AS e INDEXED BY episodes_by_session
-        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id
-          AND (e.timestamp, e.id) {{compare}} (c.timestamp, c.id) AND {{condition}}
+        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id AND {{where}} AND {{condition}}
         ORDER BY e.timestamp {{order}}, e.id {{order}}
         LIMIT ?
     ) AS near
 )"""  # noqa: S608 - constants only
+# Turns of the same instant apart from the others: compared as pairs with the id, all of them would be gone through.
+# And with each what the center, which is in scope, makes true of its bounds of time: the planner may take one of them.
+SIDES: tuple[tuple[str, str, Mapping[str, None]], ...] = (
+    ("e.timestamp = c.timestamp AND e.id < c.id", "DESC", {"since": None, "until": None}),
+    ("e.timestamp < c.timestamp", "DESC", {"until": None}),
+    ("e.timestamp = c.timestamp AND e.id > c.id", "ASC", {"since": None, "until": None}),
+    ("e.timestamp > c.timestamp", "ASC", {"since": None}),
+)
 SURROUNDINGS = f"""
-SELECT json_group_array(json_array(
-    {TURN.format("c")}, c.session_id, json({{before}}), json({{after}})
-))
+SELECT json_group_array(json_array({TURN.format("c")}, c.session_id, {", ".join(["json({})"] * len(SIDES))}))
 FROM json_each(?) AS wanted CROSS JOIN episodes AS c ON c.id = wanted.value
 """  # noqa: S608 - constants only
 
@@ -193,7 +199,7 @@ WINDOW_GROWTH = 10
 SMALLEST_ID, LARGEST_ID = 1, 2**63 - 1
 
 _TurnRow: TypeAlias = "tuple[int, str | None, int]"
-_NearRow: TypeAlias = "tuple[_TurnRow, str, list[_TurnRow], list[_TurnRow]]"
+_NearRow: TypeAlias = "tuple[_TurnRow, str, list[_TurnRow], list[_TurnRow], list[_TurnRow], list[_TurnRow]]"
 
 
 class SqliteReader:
@@ -272,15 +278,22 @@ class SqliteReader:
 
     async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
         """Return episodes among the turns of their sessions; see `ports.Reader.surroundings`."""
-        condition, parameters = conditions(scope, self._indexed)
-        sql = SURROUNDINGS.format(
-            before=NEAR.format(compare="<", order="DESC", condition=condition),
-            after=NEAR.format(compare=">", order="ASC", condition=condition),
-        )
-        answer = await self._answer(sql, (*parameters, reach, *parameters, reach, _array(ids)))
+        sides: list[str] = []
+        given: list[object] = []
+        for where, order, implied in SIDES:
+            narrowed = scope._replace(where=scope.where and replace(scope.where, **implied))
+            condition, parameters = conditions(narrowed, self._indexed)
+            sides.append(NEAR.format(where=where, condition=condition, order=order))
+            given += [*parameters, reach]
+        answer = await self._answer(SURROUNDINGS.format(*sides), (*given, _array(ids)))
         return [
-            Surroundings(_turn(turn), session_id, [_turn(one) for one in before], [_turn(one) for one in after])
-            for turn, session_id, before, after in cast("list[_NearRow]", answer)
+            Surroundings(
+                _turn(turn),
+                session_id,
+                [_turn(one) for one in [*just_before, *before][:reach]],
+                [_turn(one) for one in [*just_after, *after][:reach]],
+            )
+            for turn, session_id, just_before, before, just_after, after in cast("list[_NearRow]", answer)
         ]
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
