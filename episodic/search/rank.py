@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -116,25 +116,33 @@ def in_context(
     scores: defaultdict[int, float] = defaultdict(float, {hit.episode_id: hit.score for hit in hits})
     direct = dict(scores)
     turns: dict[int, Turn] = {}
-    sessions: defaultdict[str, set[int]] = defaultdict(set)
+    session_of: dict[int, str] = {}
     for one in around:
         own = direct[one.turn.episode_id]
         for side, share in ((one.after, AFTER), (one.before, BEFORE)):
             for distance, turn in enumerate(side):
                 scores[turn.episode_id] += share * DECAY**distance * own
-        near = {turn.episode_id: turn for turn in (one.turn, *one.before, *one.after)}
-        turns |= near
-        sessions[one.session_id].update(near)
-    for members in sessions.values():
-        bonus = SESSION_WEIGHT * sum(
-            weights[word] * _saturated(sum(number in ids for number in members)) for word, ids in holders.items()
-        )
-        for number in members:
-            scores[number] = (scores[number] + bonus) * (QUESTION_FACTOR if turns[number].asks else 1.0)
-            if not parts_of(turns[number].author or "").isdisjoint(named):
-                scores[number] += AUTHOR_BONUS
+        for turn in (one.turn, *one.before, *one.after):
+            turns[turn.episode_id] = turn
+            session_of[turn.episode_id] = one.session_id
+    bonus = _session_scores(session_of, weights, holders)
+    for number, turn in turns.items():
+        scores[number] = (scores[number] + bonus[session_of[number]]) * (QUESTION_FACTOR if turn.asks else 1.0)
+        if turn.author is not None and not parts_of(turn.author).isdisjoint(named):
+            scores[number] += AUTHOR_BONUS
     top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
     return [Scored(number, score, tuple(w for w, ids in holders.items() if number in ids)) for number, score in top]
+
+
+def _session_scores(
+    session_of: Mapping[int, str], weights: Mapping[str, float], holders: Mapping[str, Collection[int]]
+) -> Mapping[str, float]:
+    """Score each session as one document by BM25 without length: how many of its turns hold each word."""
+    scores: defaultdict[str, float] = defaultdict(float)
+    for word, ids in holders.items():
+        for session_id, count in Counter(session_of[number] for number in session_of.keys() & ids).items():
+            scores[session_id] += SESSION_WEIGHT * weights[word] * _saturated(count)
+    return scores
 
 
 def _saturated(count: int) -> float:
