@@ -121,8 +121,8 @@ def turn(number: int, *, author: str | None = None, asks: bool = False) -> Turn:
 def session_of(count: int, center: int, turns: Mapping[int, Turn] | None = None) -> Surroundings:
     """Put turn `center` among `count` turns of one session, numbered from 1."""
     given_turns = turns or {}
-    before = [given_turns.get(n, turn(n)) for n in range(center - 1, max(0, center - 6), -1)]
-    after = [given_turns.get(n, turn(n)) for n in range(center + 1, min(count, center + 5) + 1)]
+    before = [given_turns.get(n, turn(n)) for n in range(center - 1, max(0, center - 5), -1)]
+    after = [given_turns.get(n, turn(n)) for n in range(center + 1, min(count, center + 4) + 1)]
     return Surroundings(given_turns.get(center, turn(center)), "s", before, after)
 
 
@@ -136,7 +136,7 @@ def ranking(around: Surroundings, named: Collection[str] = ()) -> list[int]:
 
 def test_a_hit_leads_its_neighbours_and_the_nearer_the_better() -> None:
     """The turn after a hit gains more than the one before it, and each further one less."""
-    assert ranking(session_of(9, 4)) == [4, 5, 6, 3, 7, 2, 8, 1, 9]
+    assert ranking(session_of(9, 4)) == [4, 5, 6, 3, 7, 2, 8, 1]
 
 
 def test_a_question_gives_way_to_its_answer() -> None:

@@ -25,7 +25,7 @@ LEAST_IDF = 1e-6
 # How far a hit tells of the turns around it, and how much: the turn after it gains most, since an answer follows the
 # question whose words match, and each further one less. Found on the dev half of LoCoMo, where neighbours lift
 # recall@10 from 0.65 to 0.78.
-REACH = 5
+REACH = 4
 AFTER, BEFORE, DECAY = 0.5, 0.35, 0.7
 
 # Only the best hits spread, which bounds the work; more than this many find no more.
