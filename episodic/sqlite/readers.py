@@ -148,12 +148,12 @@ SELECT json_group_array(json((
 # Agent and user are words of the index already, and each episode that the log itself has to bring in costs as much as
 # twenty rows of the index. Going backwards costs twice as much as forwards, so only what must be cut goes backwards.
 POSTINGS_INDEX_ONLY = """
-SELECT json_group_array(json(CASE WHEN word.value ->> 1 < ?1 THEN (
+SELECT json_group_array(json(CASE WHEN word.value ->> 1 < ? THEN (
     SELECT json_group_array(rowid) FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0
 ) ELSE (
     SELECT json_group_array(rowid)
-    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0 ORDER BY rowid DESC LIMIT ?1)
-) END)) FROM json_each(?2) AS word
+    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0 ORDER BY rowid DESC LIMIT ?)
+) END)) FROM json_each(?) AS word
 """
 LIKE_POSTINGS = """
 SELECT json_group_array(json((
@@ -379,7 +379,7 @@ class SqliteReader:
             matches = [match(scope, word) for word in words]
             if not is_narrowed(scope.where) and is_told_apart(scope):
                 asked = _array(list(zip(matches, frequencies, strict=True)))
-                unsorted = cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, asked)))
+                unsorted = cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, most, asked)))
                 return [sorted(ids, reverse=True) for ids in unsorted]
             given = (span.first_id, span.last_id, bound, *parameters, most, _array(matches))
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
