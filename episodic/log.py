@@ -44,7 +44,7 @@ from episodic.writer import Writer
 __all__ = ["EpisodicLog"]
 
 BREATH_SECONDS = 0.001
-UNREAD_SLICES = 8
+UNREAD_SLICES = 32
 
 _draft = quick(Draft)
 
@@ -372,7 +372,8 @@ class _Manners:
 
         A thread that comes back from SQLite beside a busy event loop waits 5 ms for the interpreter, several times for
         one answer; while the event loop sleeps it gets it at once. The store works on meanwhile. But when nobody reads,
-        each turn of the event loop is one more that the writer's own thread may have to wait for.
+        each turn of the event loop is one more that the writer's own thread may have to wait for: then a thousand
+        waiters wake in one.
         """
         readers = self._readers
         lent, self._lent = self._lent, readers.lent
