@@ -185,7 +185,7 @@ async def test_an_empty_file_imports_as_nothing(log: EpisodicLog) -> None:
 async def test_a_bad_line_is_named_and_what_came_before_it_stays(
     log: EpisodicLog, tmp_path: Path, line: bytes, reason: str
 ) -> None:
-    """The error says which line, why, what is imported and how to go on; going on there meets the line again."""
+    """The error says which line, why, what is imported and how to go on: there, or behind the line."""
     file = tmp_path / "chats.jsonl"
     file.write_bytes(lines(LINE, LINE | {"content": "two"}) + line.removesuffix(b"\n") + b"\n" + lines(LINE))
     with pytest.raises(TransferError) as caught:
@@ -193,7 +193,10 @@ async def test_a_bad_line_is_named_and_what_came_before_it_stays(
     said = str(caught.value)
     assert said.startswith("chats.jsonl, line 3: ")
     assert reason in said
-    assert said.endswith("; 2 episodes of the lines before are imported: to go on there, skip 2 lines (--skip 2)")
+    assert said.endswith(
+        "; 2 episodes of the lines before are imported: to go on there, skip 2 lines (--skip 2); "
+        "to leave line 3 out, skip 3 (--skip 3)"
+    )
     assert [episode.content for episode in await everything(log)] == ["hello", "two"]
     with pytest.raises(TransferError, match="line 3"):
         await import_file(log, file, skip=2)
@@ -225,8 +228,30 @@ async def test_a_taken_event_id_names_its_line(log: EpisodicLog) -> None:
     await log.record("bot", "s", "user", "another body", event_id="e1")
     said = await refusal(log, LINE, LINE | {"event_id": "e1"}, LINE)
     assert "line 2: event id 'e1' of agent 'bot' is taken" in said
-    assert said.endswith("0 episodes of the lines before are imported: to go on there, skip 0 lines (--skip 0)")
+    assert said.endswith(
+        "0 episodes of the lines before are imported: to go on there, take line 2 out and skip 0 lines (--skip 0)"
+    )
     assert (await one(log)).content == "another body"
+
+
+async def test_leaving_out_a_bad_line_costs_no_other(log: EpisodicLog) -> None:
+    """What the message says to skip is the bad line itself, behind empty ones, too, and where its chunk begins."""
+    said = await refusal(log, LINE, LINE, form="openai")
+    assert "to leave line 1 out, skip 1 (--skip 1)" in said
+    with pytest.raises(TransferError, match=r"\(--skip 1\); to leave line 4 out, skip 4 \(--skip 4\)$"):
+        await import_file(log, io.BytesIO(lines(LINE) + b"\n\n" + b"{\n" + lines(LINE)))
+    await log.record("bot", "s", "user", "another body", event_id="e1")
+    said = await refusal(log, LINE, LINE | {"event_id": "e1"}, LINE, skip=1)
+    assert said.endswith("to go on there, skip 1 lines (--skip 1); to leave line 2 out, skip 2 (--skip 2)")
+    assert [episode.content for episode in await everything(log)] == ["hello", "another body"]
+
+
+async def test_where_no_line_is_to_blame_none_is_left_out(log: EpisodicLog, tmp_path: Path) -> None:
+    """A file that breaks off is not mended by skipping, and the message does not say so."""
+    file = tmp_path / "half.jsonl.gz"
+    file.write_bytes(gzip.compress(lines(LINE))[:-4])
+    with pytest.raises(TransferError, match=r"to go on there, skip \d+ lines \(--skip \d+\)$"):
+        await import_file(log, file)
 
 
 async def test_importing_twice_with_event_ids_changes_nothing(log: EpisodicLog) -> None:

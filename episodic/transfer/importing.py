@@ -11,9 +11,9 @@ from typing import BinaryIO, NamedTuple, TypeVar
 
 from anyio import to_thread
 
-from episodic.errors import ConflictError, EpisodicError, TransferError
+from episodic.errors import ConflictError, EpisodicError, NotFoundError, TransferError
 from episodic.log import EpisodicLog
-from episodic.transfer.item import Item
+from episodic.transfer.item import BadLineError, Item
 from episodic.transfer.progress import OnProgress, Progress
 from episodic.transfer.source import Format, Source, open_source
 
@@ -127,14 +127,18 @@ class _Import:
         if self._on_progress is not None:
             self._on_progress(self.progress)
         if chunk.error is not None:
-            raise self._stopped(chunk.error) from chunk.error
+            bad = chunk.error.place if isinstance(chunk.error, BadLineError) else None
+            raise self._stopped(chunk.error, "", bad) from chunk.error
 
     async def _record(self, items: Sequence[Item]) -> None:
         drafts = [draft for item in items for draft in item.drafts]
         try:
             await self._log.record_many(drafts)
+        except ConflictError as exc:
+            bad = _taken(items, exc)
+            raise self._stopped(exc, self._named(bad, bad), bad, left_out=items[0].place) from exc
         except EpisodicError as exc:
-            raise self._stopped(exc, self._place(items, exc)) from exc
+            raise self._stopped(exc, self._named(items[0].place, items[-1].place)) from exc
         self._advance(items[-1], episodes=len(drafts))
 
     async def _resolve(self, items: Sequence[Item]) -> None:
@@ -143,7 +147,8 @@ class _Import:
         answers = await asyncio.gather(*resolving, return_exceptions=True)
         for item, answer in zip(items, answers, strict=True):
             if isinstance(answer, EpisodicError):
-                raise self._stopped(answer, self._place([item], answer)) from answer
+                bad = item.place if isinstance(answer, NotFoundError) else None
+                raise self._stopped(answer, self._named(item.place, item.place), bad) from answer
             if isinstance(answer, BaseException):
                 raise answer
             self._advance(item, outcomes=1)
@@ -154,23 +159,35 @@ class _Import:
             lines=item.place, episodes=done.episodes + episodes, outcomes=done.outcomes + outcomes
         )
 
-    def _place(self, items: Sequence[Item], error: EpisodicError) -> str:
-        """Name the lines that were not imported, or the one whose event id is taken."""
-        first, last = items[0].place, items[-1].place
-        if isinstance(error, ConflictError):
-            key = (error.agent_id, error.event_id)
-            holders = [item.place for item in items if key in {(d.agent_id, d.event_id) for d in item.drafts}]
-            first = last = holders[-1]
-        which = f"{self._source.unit} {first}" if first == last else f"{self._source.unit}s {first} to {last}"
-        return f"{self._source.name}, {which}: "
+    def _named(self, first: int, last: int) -> str:
+        unit = self._source.unit
+        return f"{self._source.name}, {f'{unit} {first}' if first == last else f'{unit}s {first} to {last}'}: "
 
-    def _stopped(self, reason: EpisodicError, place: str = "") -> TransferError:
-        """Say what is imported and how to go on."""
-        done = self.progress
-        return TransferError(
-            f"{place}{reason}; {done.episodes} episodes of the {self._source.unit}s before are imported: "
-            f"to go on there, skip {done.lines} {self._source.unit}s (--skip {done.lines})"
-        )
+    def _stopped(
+        self, reason: EpisodicError, named: str, bad: int | None = None, *, left_out: int | None = None
+    ) -> TransferError:
+        """Say what is imported and how to go on.
+
+        Args:
+            reason: what happened.
+            named: to which lines, if that does not say so itself.
+            bad: the line to blame, if it is one.
+            left_out: the first line that was left out because of it, if not all before it are imported.
+        """
+        done, unit = self.progress, self._source.unit
+        said = f"{named}{reason}; {done.episodes} episodes of the {unit}s before are imported: to go on there, "
+        skip = f"skip {done.lines} {unit}s (--skip {done.lines})"
+        if bad is None:
+            return TransferError(f"{said}{skip}")
+        if left_out is not None and left_out < bad:
+            return TransferError(f"{said}take {unit} {bad} out and {skip}")
+        return TransferError(f"{said}{skip}; to leave {unit} {bad} out, skip {bad} (--skip {bad})")
+
+
+def _taken(items: Sequence[Item], error: ConflictError) -> int:
+    """Return the line whose event id is taken."""
+    key = (error.agent_id, error.event_id)
+    return [item.place for item in items if key in {(d.agent_id, d.event_id) for d in item.drafts}][-1]
 
 
 def _next_chunk(source: Source) -> _Chunk:

@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from episodic.errors import TransferError
 from episodic.model import Draft
 
-__all__ = ["Ending", "Flaw", "Hints", "Item"]
+__all__ = ["BadLineError", "Ending", "Flaw", "Hints", "Item"]
 
 
 class Flaw(ValueError):  # noqa: N818 - it never leaves this package
     """Why a line or row cannot be read; its place is added by who reads the source."""
+
+
+class BadLineError(TransferError):
+    """One line cannot be recorded; those behind it can still be read.
+
+    Attributes:
+        place: its number in the source, from 1.
+    """
+
+    def __init__(self, message: str, place: int) -> None:
+        """Take the message as it is."""
+        super().__init__(message)
+        self.place = place
 
 
 class Ending(NamedTuple):

@@ -21,7 +21,7 @@ from episodic.errors import DraftError, TransferError
 from episodic.model import JSON
 from episodic.sqlite.recipe import SQLITE_MAGIC, open_recipe
 from episodic.transfer import jsonl, openai
-from episodic.transfer.item import Flaw, Hints, Item
+from episodic.transfer.item import BadLineError, Flaw, Hints, Item
 from episodic.transfer.recipe import RowReader
 from episodic.transfer.values import json_object
 
@@ -182,7 +182,7 @@ def _decoded(decode: Decode, place: int, line: bytes, hints: Hints, name: str) -
         return decode(place, json_object(line), hints, len(line))
     except (Flaw, DraftError) as exc:
         msg = f"{name}, line {place}: {exc}"
-        raise TransferError(msg) from exc
+        raise BadLineError(msg, place) from exc
 
 
 def _file_size(stream: BinaryIO) -> tuple[int | None, bool]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import get_args
 
@@ -15,7 +17,7 @@ from episodic.errors import TransferError
 from episodic.faces.cli.exits import OK, NothingFoundError
 from episodic.faces.cli.options import agent_option, awaited, command, db_option, filter_options
 from episodic.faces.cli.progress import shown
-from episodic.faces.cli.screen import Screen, note
+from episodic.faces.cli.screen import Screen, json_output, note
 from episodic.faces.cli.text import one_line
 from episodic.log import EpisodicLog
 from episodic.model import Filter
@@ -50,7 +52,7 @@ async def import_(
         raise click.UsageError(msg)
     _check_files(files, db)
     screen = Screen.open()
-    async with EpisodicLog.open(db) as log:
+    async with _filling(db) as log:
         for name in files:
             began = time.monotonic()
             done = await _import(log, name, agent_id, form, skip)
@@ -77,7 +79,7 @@ async def export(*, file: str, db: Path, agent_id: str | None, where: Filter | N
     complete. `import` reads it back; how sessions ended goes along.
     """
     async with EpisodicLog.open(db, read_only=True) as log:
-        target = sys.stdout.buffer if file == STREAM else Path(file)
+        target = json_output() if file == STREAM else Path(file)
         with shown(Path(file).name) as on_progress:
             done = await export_file(log, target, agent_id=agent_id, where=where, on_progress=on_progress)
     if not done.episodes:
@@ -100,6 +102,35 @@ def _check_files(files: Sequence[str], db: Path) -> None:
         if db.exists() and path.samefile(db):
             msg = f"{name} is the log itself"
             raise TransferError(msg)
+
+
+@asynccontextmanager
+async def _filling(db: Path) -> AsyncIterator[EpisodicLog]:
+    """Open the log; one that was not there before, and is still empty when the block fails, is taken away again."""
+    made = _to_be_made(db)
+    is_empty = False
+    try:
+        async with EpisodicLog.open(db) as log:
+            try:
+                yield log
+            except BaseException:
+                is_empty = not await log.newest_id()
+                raise
+    finally:
+        if made is not None and is_empty:
+            _take_away(made)
+
+
+def _to_be_made(db: Path) -> Path | None:
+    """Return the file that opening a log will make, behind whatever links; None when it is there."""
+    path = Path(os.path.realpath(db))
+    return None if path.exists() else path
+
+
+def _take_away(path: Path) -> None:
+    """Remove a log that is closed; as long as its write-ahead log is there, another program has it open."""
+    if not path.with_name(f"{path.name}-wal").exists():
+        path.unlink(missing_ok=True)
 
 
 async def _import(log: EpisodicLog, name: str, agent_id: str | None, form: Format | None, skip: int) -> Progress:
