@@ -189,6 +189,16 @@ def test_every_command_has_help_and_names_its_exit_codes(run: Runner, call: Call
         assert "Exit codes: 0 ok, 1 nothing found, 2 wrong usage, 3 the log or a file cannot be used, 130 int" in text
 
 
+def test_the_version_is_that_of_the_installed_distribution(run: Runner) -> None:
+    """`--version` prints one line, and never looks at a log."""
+    (run.folder / "episodic_log-7.8.9.dist-info").mkdir()
+    (run.folder / "episodic_log-7.8.9.dist-info" / "METADATA").write_text("Name: episodic-log\nVersion: 7.8.9\n")
+    path = os.pathsep.join([str(run.folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = run("--version", env={"PYTHONPATH": path})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "episodic 7.8.9\n", "")
+    assert not run.db.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -316,7 +326,7 @@ def test_an_age_is_a_time(desk: Runner) -> None:
     [
         (["replay", "s9"], "there is no session 's9'; `episodic sessions` lists them"),
         (["replay", "s2", "--agent", "billing"], "agent 'billing' has no session 's2'"),
-        (["recent", "--agent", "nobody"], "agent 'nobody' has no episodes; `episodic stats` lists the agents"),
+        (["recent", "--agent", "nobody"], "agent 'nobody' has no episodes; run `episodic stats` to see all agents"),
         (["sessions", "--agent", "bot", "--user", "u9"], "agent 'bot' has no sessions that the filter leaves"),
         (["search", "zebra", "--agent", "bot"], "agent 'bot' has no episodes with any of zebra"),
         (["search", "?!", "--agent", "bot"], "there is nothing to look for"),
@@ -416,6 +426,31 @@ def test_tail_shows_only_what_the_filter_leaves(desk: Runner) -> None:
     assert lines[0].startswith("2026-01-05 12:00:20  bot  s1  assistant")
 
 
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        (["--agent", "third"], "agent 'third'"),
+        (["--session", "s9", "-n", "0"], "session 's9'"),
+        (["--agent", "bot", "--session", "s3"], "session 's3' of agent 'bot'"),
+        (["--agent", "third", "--session", "s1"], "agent 'third'"),
+    ],
+)
+async def test_tail_says_once_that_it_waits_for_what_the_log_does_not_hold(
+    desk: Runner, options: Sequence[str], missing: str
+) -> None:
+    """A mistyped agent or session is told on standard error, and one that is about to begin is followed."""
+    with desk.start("tail", "--json", *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said = f"episodic: the log holds no episode of {missing} yet; waiting for the first\n"
+        assert process.stderr.readline().decode() == said
+        await fill(desk.db, *(turn("hi", agent=a, session=s) for a in ("bot", "third") for s in ("s1", "s3", "s9")))
+        assert orjson.loads(process.stdout.readline())["content"] == "hi"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+        assert process.stderr.read() == b""
+
+
 def test_tail_ends_when_nobody_reads_it(desk: Runner) -> None:
     """`tail | head` comes to its end although the log has no news."""
     with desk.start("tail", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -491,6 +526,19 @@ def test_hostile_text_cannot_control_the_terminal(hostile: Runner, call: Call, a
         assert any(HOSTILE in text for text in values(orjson.loads(lines)))
 
 
+def test_an_export_cannot_control_the_terminal(hostile: Runner) -> None:
+    """On a terminal controls are escaped within the JSON, which says the same; in a pipe the bytes stay."""
+    plain = hostile("export").stdout
+    assert "\u202e" in plain
+    parent, child = pty.openpty()
+    with hostile.start("export", stdin=subprocess.DEVNULL, stdout=child, stderr=subprocess.PIPE) as process:
+        os.close(child)
+        shown = b"".join(read_all(parent)).decode().replace("\r\n", "\n")
+    assert process.returncode == 0
+    assert not CONTROL.search(shown)
+    assert list(map(orjson.loads, shown.splitlines())) == list(map(orjson.loads, plain.splitlines()))
+
+
 def values(record: object) -> Iterator[str]:
     """Go through all texts in a record."""
     match record:
@@ -556,6 +604,12 @@ def dialogue(count: int) -> bytes:
     return b"".join(orjson.dumps(line | {"content": f"{n}"}, option=orjson.OPT_APPEND_NEWLINE) for n in range(count))
 
 
+def wait_for_log(run: Runner) -> None:
+    """Wait until a command that was started has made the log."""
+    while run("stats").returncode:
+        time.sleep(0.05)
+
+
 def test_import_takes_files_and_standard_input(run: Runner) -> None:
     """Several files in turn, packed or not, and a stream; each says what it brought."""
     (run.folder / "a.jsonl").write_bytes(dialogue(2))
@@ -579,7 +633,9 @@ def test_import_takes_files_and_standard_input(run: Runner) -> None:
 def test_a_bad_line_is_one_line_that_says_how_to_go_on(run: Runner) -> None:
     """What came before is in the log, and --skip goes on behind it."""
     (run.folder / "a.jsonl").write_bytes(dialogue(2) + b"{\n" + dialogue(1))
-    failed(run("import", "a.jsonl"), 3, "a.jsonl, line 3: is no JSON", "2 episodes", "(--skip 2)")
+    failed(
+        run("import", "a.jsonl"), 3, "a.jsonl, line 3: is no JSON", "(--skip 2); to leave line 3 out, skip 3 (--skip 3)"
+    )
     assert run("import", "a.jsonl", "--skip", "3").returncode == 0
     assert len(run.records("recent")) == 3
     failed(run("import", "a.jsonl", "--format", "recipe"), 3, "no SQLite database")
@@ -592,6 +648,44 @@ def test_a_missing_file_makes_no_log(run: Runner) -> None:
     assert not run.db.exists()
     run("import", "a.jsonl")
     failed(run("import", run.db), 3, "is the log itself")
+
+
+@pytest.mark.parametrize("line", [b"{\n", b'{"session_id": "s", "role": "human"}\n'])
+async def test_a_failed_import_leaves_no_empty_log(run: Runner, line: bytes) -> None:
+    """A log that was made for nothing goes away again; one that was there, or that holds episodes, stays."""
+    (run.folder / "bad.jsonl").write_bytes(line)
+    (run.folder / "link.db").symlink_to("target.db")
+    for name in ("episodic.db", "link.db"):
+        failed(run("import", "bad.jsonl", "--db", name), 3, "line 1")
+    assert sorted(one.name for one in run.folder.iterdir()) == ["bad.jsonl", "link.db"]
+    (run.folder / "good.jsonl").write_bytes(dialogue(2))
+    assert run("import", "good.jsonl", "bad.jsonl").returncode == 3
+    assert len(run.records("recent")) == 2
+    await fill(run.folder / "empty.db")
+    failed(run("import", "bad.jsonl", "--db", "empty.db"), 3, "line 1")
+    assert run("stats", "--db", "empty.db").returncode == 0
+
+
+async def test_a_failed_import_leaves_a_log_that_another_program_has_opened(run: Runner) -> None:
+    """Whoever opened the new log meanwhile may be about to write to it, and loses nothing."""
+    pipe = subprocess.PIPE
+    with run.start("import", "-", stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        wait_for_log(run)
+        async with EpisodicLog.open(run.db) as log:
+            _, errors = process.communicate(b"{\n")
+            assert process.returncode == 3, errors
+            await log.record("bot", "s", "user", "kept")
+    assert [one["content"] for one in run.records("recent")] == ["kept"]
+
+
+def test_an_interrupted_import_that_recorded_nothing_leaves_no_log(run: Runner) -> None:
+    """Ctrl-C before the first episode is as if the command had not been given."""
+    pipe = subprocess.PIPE
+    with run.start("import", "-", stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        wait_for_log(run)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+    assert list(run.folder.iterdir()) == []
 
 
 def test_an_interrupted_import_says_how_to_go_on(run: Runner) -> None:

@@ -13,17 +13,22 @@ from episodic.faces.cli import moving, reading, replaying
 from episodic.faces.cli.demo import demo
 from episodic.faces.cli.exits import INTERRUPTED, NOTHING, OK, UNUSABLE, USAGE, ExitCodes, NothingFoundError
 from episodic.faces.cli.screen import note, prepare_streams
+from episodic.faces.cli.version import version
 
 __all__ = ["run"]
 
 
 @click.group(invoke_without_command=True, epilog=ExitCodes)
+@click.option("--version", "wants_version", is_flag=True, help="Show the version and exit.")
 @click.pass_context
-def episodic(context: click.Context) -> int:
+def episodic(context: click.Context, *, wants_version: bool) -> int:
     """Look into an episodic log: what a bot and its users said, when, and how it ended.
 
     Each command takes the log's file from --db or from EPISODIC_DB.
     """
+    if wants_version:
+        click.echo(f"episodic {version()}")
+        context.exit()
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
     return OK

@@ -21,6 +21,7 @@ from episodic.faces.cli.options import (
 )
 from episodic.faces.cli.screen import Screen, lead, name_text, outcome_text, said, stamp
 from episodic.faces.cli.text import excerpt, lasting, one_line, printable, sized
+from episodic.faces.cli.version import version
 from episodic.log import EpisodicLog
 from episodic.model import AgentSummary, Filter, Hit, SearchResult, Session, Stats
 
@@ -207,7 +208,7 @@ def _session_row(session: Session) -> tuple[Text, ...]:
 def _stats_record(state: Stats, agents: list[AgentSummary]) -> dict[str, object]:
     return {
         "path": state.path,
-        "version": _version(),
+        "version": version(),
         "sqlite_version": state.sqlite_version,
         "mode": state.mode,
         "file_bytes": state.file_bytes,
@@ -228,7 +229,7 @@ def _print_stats(screen: Screen, state: Stats, agents: list[AgentSummary]) -> No
         "sessions": f"{sessions:,}",
         "agents": f"{len(agents):,}",
         "search": how,
-        "versions": f"episodic {_version()}, SQLite {state.sqlite_version}",
+        "versions": f"episodic {version()}, SQLite {state.sqlite_version}",
     }
     for name, fact in facts.items():
         screen.line(Text(f"{name:<10}", "dim"), fact)
@@ -245,18 +246,9 @@ def _agent_row(agent: AgentSummary) -> tuple[Text, ...]:
     return (name_text(agent.agent_id), *counts, Text(stamp(agent.first)), Text(stamp(agent.last)))
 
 
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("episodic-log")
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
 def _nothing(agent_id: str, where: Filter | None, what: str = "episodes") -> NothingFoundError:
     narrowed = "" if where is None else " that the filter leaves"
-    return NothingFoundError(f"agent {agent_id!r} has no {what}{narrowed}; `episodic stats` lists the agents")
+    return NothingFoundError(f"agent {agent_id!r} has no {what}{narrowed}; run `episodic stats` to see all agents")
 
 
 def _no_hits(found: SearchResult, agent_id: str, where: Filter | None) -> NothingFoundError:

@@ -20,7 +20,7 @@ from episodic.faces.cli.options import (
     json_option,
     limit_option,
 )
-from episodic.faces.cli.screen import Screen, lead, name_text, outcome_text, role_text, said
+from episodic.faces.cli.screen import Screen, lead, name_text, note, outcome_text, role_text, said
 from episodic.faces.cli.text import lasting
 from episodic.log import EpisodicLog
 from episodic.model import Episode, Filter
@@ -112,6 +112,8 @@ async def tail(*, db: Path, agent_id: str | None, where: Filter | None, last: in
         for episode in await _newest(log, agent_id, where, last, newest):
             _show(screen, episode, agent=agent_id is None, as_json=as_json)
         screen.flush()
+        if missing := await _missing(log, agent_id, where):
+            note(f"the log holds no episode of {missing} yet; waiting for the first")
 
         async def follow() -> None:
             async for episode in log.follow(newest, agent_id=agent_id, where=where):
@@ -194,6 +196,18 @@ async def _newest(log: EpisodicLog, agent_id: str | None, where: Filter | None, 
     found = [episode for agent in agents for episode in await log.recent(agent, limit, where=where)]
     found = [episode for episode in found if episode.id <= upto]
     return sorted(found, key=lambda episode: (episode.timestamp, episode.id))[-limit:]
+
+
+async def _missing(log: EpisodicLog, agent_id: str | None, where: Filter | None) -> str | None:
+    """Name the agent or session that is to be followed and has no episode yet: it may be a slip, or about to begin."""
+    if agent_id is not None and all(agent.agent_id != agent_id for agent in await log.agents()):
+        return f"agent {agent_id!r}"
+    if where is None or where.session_id is None:
+        return None
+    async for _ in log.replay(where.session_id, agent_id=agent_id):
+        return None
+    session = f"session {where.session_id!r}"
+    return session if agent_id is None else f"{session} of agent {agent_id!r}"
 
 
 async def _while_read(screen: Screen, following: Coroutine[None, None, None]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn, cast
 
 import orjson
 from rich.console import Console
@@ -25,6 +25,7 @@ from episodic.model import Episode
 __all__ = [
     "DATE",
     "Screen",
+    "json_output",
     "lead",
     "name_text",
     "note",
@@ -62,6 +63,19 @@ def note(message: str) -> None:
     """Say one line on standard error."""
     sys.stderr.write(f"episodic: {one_line(message.strip())}\n")
     sys.stderr.flush()
+
+
+def json_output() -> BinaryIO:
+    """Return standard output for lines of JSON: on a terminal with escapes for what it would obey, else as they are."""
+    return cast("BinaryIO", _TerminalJson()) if sys.stdout.isatty() else sys.stdout.buffer
+
+
+class _TerminalJson:
+    """A terminal that is written lines of JSON, as far as a binary stream is needed for that."""
+
+    def write(self, lines: bytes) -> int:
+        sys.stdout.buffer.write(ascii_json(lines))
+        return len(lines)
 
 
 def stamp(instant: datetime) -> str:
