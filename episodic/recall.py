@@ -11,7 +11,7 @@ from episodic.context import Context, ContextItem
 from episodic.model import Episode, Filter, Hit, SearchResult
 from episodic.ports import Reader, Scope, Span
 from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, LOOKED_THROUGH, Word, choose, fits, is_exhaustive
-from episodic.search.rank import REACH, SPREADING, Scored, best, fuse, idf, in_context
+from episodic.search.rank import REACH, SPREADING, Scored, best, fuse, in_context, weighed
 from episodic.search.words import parts_of, words_of
 
 __all__ = ["recall_context", "search"]
@@ -100,11 +100,10 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
         used, left = used + left, ()
     skipped = {word.text for word in left}
     sought = tuple(word for word in words if word not in skipped)
-    hits = best(used, postings, total, max(limit, SPREADING))
+    held = weighed(used, postings, total)
+    hits = best(held, max(limit, SPREADING))
     around = await reader.surroundings(scope, [hit.episode_id for hit in hits[:SPREADING]], reach=REACH)
-    weights = {word.text: idf(total, word.frequency) for word in used}
-    holders = {word.text: frozenset(ids) for word, ids in zip(used, postings, strict=True)}
-    ranked = in_context(hits, around, parts_of(" ".join(words)), weights, holders, limit=limit)
+    ranked = in_context(hits, around, parts_of(" ".join(words)), held, limit)
     return _Found(ranked, sought, exhaustive and not left)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from episodic.ports import Surroundings, Turn
 from episodic.search.plan import Word
-from episodic.search.rank import RECENCY_WEIGHT, Fused, Scored, best, fuse, idf, in_context
+from episodic.search.rank import RECENCY_WEIGHT, Fused, Held, Scored, best, fuse, idf, in_context, weighed
 
 TOTAL = 40
 POSTINGS = st.lists(st.lists(st.integers(1, TOTAL), unique=True), max_size=6)
@@ -85,32 +85,32 @@ def test_a_rarer_word_weighs_no_less(total: int, one: int, other: int) -> None:
 def test_the_ranking_is_the_one_of_a_slow_reference(postings: list[list[int]], limit: int) -> None:
     """Ids, scores, the words matched and the order are those of adding up and sorting everything."""
     words = words_for(postings)
-    ranked, expected = best(words, postings, TOTAL, limit), slow_best(words, postings, TOTAL, limit)
+    ranked, expected = best(weighed(words, postings, TOTAL), limit), slow_best(words, postings, TOTAL, limit)
     assert [(one.episode_id, one.matched) for one in ranked] == [(one.episode_id, one.matched) for one in expected]
     assert [one.score for one in ranked] == pytest.approx([one.score for one in expected])
 
 
 def test_ties_go_to_the_newer() -> None:
     """Of two episodes with the same words the one with the higher id comes first."""
-    assert [one.episode_id for one in best([Word("refund", 3)], [[2, 9, 5]], 100, 2)] == [9, 5]
+    assert [one.episode_id for one in best(weighed([Word("refund", 3)], [[2, 9, 5]], 100), 2)] == [9, 5]
 
 
 def test_a_rare_word_beats_a_common_one_and_both_beat_either() -> None:
     """An episode's score is the sum of what its words weigh."""
     words = [Word("ord-1234", 2), Word("order", 3)]
-    assert [one.episode_id for one in best(words, [[4, 1], [4, 3, 2]], 100, 10)] == [4, 1, 3, 2]
+    assert [one.episode_id for one in best(weighed(words, [[4, 1], [4, 3, 2]], 100), 10)] == [4, 1, 3, 2]
 
 
 def test_matched_words_are_the_rarest_first() -> None:
     """The words that a hit holds stand in the order of the plan."""
-    [hit] = best([Word("ord-1234", 1), Word("order", 1)], [[7], [7]], 100, 10)
+    [hit] = best(weighed([Word("ord-1234", 1), Word("order", 1)], [[7], [7]], 100), 10)
     assert hit.matched == ("ord-1234", "order")
 
 
 def test_nothing_found_ranks_nothing() -> None:
     """Without words, or without episodes that hold them, there is no hit."""
-    assert best([], [], 10, 5) == []
-    assert best([Word("zebra", 0)], [[]], 10, 5) == []
+    assert best(weighed([], [], 10), 5) == []
+    assert best(weighed([Word("zebra", 0)], [[]], 10), 5) == []
 
 
 def turn(number: int, *, author: str | None = None, asks: bool = False) -> Turn:
@@ -130,7 +130,7 @@ def ranking(around: Surroundings, named: Collection[str] = ()) -> list[int]:
     """Rank a session in which one turn holds the only word."""
     center = around.turn.episode_id
     hits = [Scored(center, 4.0, ("refund",))]
-    ranked = in_context(hits, [around], named, {"refund": 4.0}, {"refund": {center}}, limit=10)
+    ranked = in_context(hits, [around], named, [Held("refund", 4.0, frozenset({center}))], 10)
     return [one.episode_id for one in ranked]
 
 
@@ -153,31 +153,30 @@ def test_who_is_named_has_probably_said_it() -> None:
 
 def test_a_session_that_says_more_of_it_comes_first() -> None:
     """Of two hits of equal weight the one whose session holds the words oftener leads, although it is older."""
-    words, holders = {"refund": 3.0}, {"refund": {1, 2, 9}}
+    words = [Held("refund", 3.0, frozenset({1, 2, 9}))]
     hits = [Scored(number, 3.0, ("refund",)) for number in (9, 2, 1)]
     around = [
         Surroundings(turn(9), "t", [], []),
         Surroundings(turn(2), "s", [turn(1)], []),
         Surroundings(turn(1), "s", [], [turn(2)]),
     ]
-    assert [one.episode_id for one in in_context(hits, around, (), words, holders, limit=3)] == [2, 1, 9]
+    assert [one.episode_id for one in in_context(hits, around, (), words, 3)] == [2, 1, 9]
 
 
 def test_only_what_holds_a_word_is_said_to_match() -> None:
     """A neighbour is ranked without a word of its own; of a hit each word is named."""
     around = session_of(2, 1)
-    ranked = in_context([Scored(1, 4.0, ("refund",))], [around], (), {"refund": 4.0}, {"refund": {1}}, limit=10)
+    words = [Held("refund", 4.0, frozenset({1}))]
+    ranked = in_context([Scored(1, 4.0, ("refund",))], [around], (), words, 10)
     assert [(one.episode_id, one.matched) for one in ranked] == [(1, ("refund",)), (2, ())]
 
 
 @given(POSTINGS, LIMITS)
 def test_without_surroundings_the_ranking_is_that_of_the_hits(postings: list[list[int]], limit: int) -> None:
     """Hits beyond those that spread keep their scores and their order."""
-    words = words_for(postings)
-    hits = best(words, postings, TOTAL, TOTAL)
-    holders = {word.text: set(ids) for word, ids in zip(words, postings, strict=True)}
-    weights = {word.text: idf(TOTAL, word.frequency) for word in words}
-    assert in_context(hits, [], (), weights, holders, limit=limit) == hits[:limit]
+    words = weighed(words_for(postings), postings, TOTAL)
+    hits = best(words, TOTAL)
+    assert in_context(hits, [], (), words, limit) == hits[:limit]
 
 
 @given(RELEVANT, RECENT, LIMITS)

@@ -12,7 +12,19 @@ from episodic.ports import Surroundings, Turn
 from episodic.search.plan import Word
 from episodic.search.words import parts_of
 
-__all__ = ["REACH", "RECENCY_WEIGHT", "SPREADING", "Fused", "Scored", "best", "fuse", "idf", "in_context"]
+__all__ = [
+    "REACH",
+    "RECENCY_WEIGHT",
+    "SPREADING",
+    "Fused",
+    "Held",
+    "Scored",
+    "best",
+    "fuse",
+    "idf",
+    "in_context",
+    "weighed",
+]
 
 # Share of the best relevance that the newest episode gains. At 0.1 recency costs about no recall@10 on LoCoMo, at 0.3
 # two to three points.
@@ -24,7 +36,7 @@ LEAST_IDF = 1e-6
 
 # How far a hit tells of the turns around it, and how much: the turn after it gains most, since an answer follows the
 # question whose words match, and each further one less. Found on the dev half of LoCoMo, where neighbours lift
-# recall@10 from 0.65 to 0.78.
+# recall@10 from 0.65 to 0.79.
 REACH = 4
 AFTER, BEFORE, DECAY = 0.5, 0.35, 0.7
 
@@ -40,6 +52,14 @@ SATURATION = 1.2
 QUESTION_FACTOR = 0.8
 # Whoever the query names is probably who said it.
 AUTHOR_BONUS = 2.0
+
+
+class Held(NamedTuple):
+    """A word, what it weighs, and the episodes that hold it, of those that were looked at."""
+
+    text: str
+    weight: float
+    ids: frozenset[int]
 
 
 class Scored(NamedTuple):
@@ -70,34 +90,40 @@ def idf(total: int, frequency: int) -> float:
     return max(math.log((total - frequency + 0.5) / (frequency + 0.5)), LEAST_IDF)
 
 
-def best(words: Sequence[Word], postings: Sequence[Sequence[int]], total: int, limit: int) -> list[Scored]:
+def weighed(words: Sequence[Word], postings: Sequence[Sequence[int]], total: int) -> list[Held]:
+    """Weigh words inside a scope.
+
+    Args:
+        words: the words, the rarest first.
+        postings: ids of episodes that hold each.
+        total: episodes in scope.
+    """
+    return [
+        Held(word.text, idf(total, word.frequency), frozenset(ids)) for word, ids in zip(words, postings, strict=True)
+    ]
+
+
+def best(words: Sequence[Held], limit: int) -> list[Scored]:
     """Rank candidates by the sum of the idf of the words they hold; ties go to the newer.
 
     Length and repetition are left out on purpose: on chat turns BM25 finds less (recall@10 0.636 against 0.656).
 
     Args:
         words: the words, the rarest first.
-        postings: ids of episodes that hold each.
-        total: episodes in scope.
         limit: candidates to return.
     """
     scores: defaultdict[int, float] = defaultdict(float)
-    for word, ids in zip(words, postings, strict=True):
-        weight = idf(total, word.frequency)
-        for episode_id in ids:
-            scores[episode_id] += weight
-    top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
-    holders = [(word.text, frozenset(ids)) for word, ids in zip(words, postings, strict=True)]
-    return [Scored(number, score, tuple(text for text, held in holders if number in held)) for number, score in top]
+    for word in words:
+        for episode_id in word.ids:
+            scores[episode_id] += word.weight
+    return _top(scores, words, limit)
 
 
 def in_context(
     hits: Sequence[Scored],
     around: Sequence[Surroundings],
     named: Collection[str],
-    weights: Mapping[str, float],
-    holders: Mapping[str, Collection[int]],
-    *,
+    words: Sequence[Held],
     limit: int,
 ) -> list[Scored]:
     """Rank the hits and the turns around them by what is said near by.
@@ -109,8 +135,7 @@ def in_context(
         hits: what `best` found, the best first.
         around: the first of them among the turns of their sessions.
         named: parts of the query's words, which an author may be named by.
-        weights: the idf of each word.
-        holders: ids of episodes that hold each word.
+        words: the words, the rarest first.
         limit: candidates to return.
     """
     scores: defaultdict[int, float] = defaultdict(float, {hit.episode_id: hit.score for hit in hits})
@@ -125,28 +150,32 @@ def in_context(
         for turn in (one.turn, *one.before, *one.after):
             turns[turn.episode_id] = turn
             session_of[turn.episode_id] = one.session_id
-    bonus = _session_scores(session_of, weights, holders)
+    bonus = _session_scores(session_of, words)
+    authors = {turn.author for turn in turns.values() if turn.author is not None}
+    named_authors = {author for author in authors if not parts_of(author).isdisjoint(named)}
     for number, turn in turns.items():
         scores[number] = (scores[number] + bonus[session_of[number]]) * (QUESTION_FACTOR if turn.asks else 1.0)
-        if turn.author is not None and not parts_of(turn.author).isdisjoint(named):
+        if turn.author in named_authors:
             scores[number] += AUTHOR_BONUS
-    top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
-    return [Scored(number, score, tuple(w for w, ids in holders.items() if number in ids)) for number, score in top]
+    return _top(scores, words, limit)
 
 
-def _session_scores(
-    session_of: Mapping[int, str], weights: Mapping[str, float], holders: Mapping[str, Collection[int]]
-) -> Mapping[str, float]:
+def _session_scores(session_of: Mapping[int, str], words: Sequence[Held]) -> Mapping[str, float]:
     """Score each session as one document by BM25 without length: how many of its turns hold each word."""
     scores: defaultdict[str, float] = defaultdict(float)
-    for word, ids in holders.items():
-        for session_id, count in Counter(session_of[number] for number in session_of.keys() & ids).items():
-            scores[session_id] += SESSION_WEIGHT * weights[word] * _saturated(count)
+    for word in words:
+        for session_id, count in Counter(session_of[number] for number in session_of.keys() & word.ids).items():
+            scores[session_id] += SESSION_WEIGHT * word.weight * _saturated(count)
     return scores
 
 
 def _saturated(count: int) -> float:
     return count * (SATURATION + 1) / (count + SATURATION)
+
+
+def _top(scores: Mapping[int, float], words: Sequence[Held], limit: int) -> list[Scored]:
+    top = heapq.nlargest(limit, scores.items(), key=lambda item: (item[1], item[0]))
+    return [Scored(number, score, tuple(word.text for word in words if number in word.ids)) for number, score in top]
 
 
 def fuse(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> list[Fused]:
