@@ -170,7 +170,7 @@ SELECT json_group_array(json((
 
 TURN = "json_array({0}.id, {0}.author, substr(rtrim({0}.content), -1) = '?')"
 NEAR = f"""(
-    SELECT json_group_array(json({TURN.format("near")}))
+    SELECT json_group_array({TURN.format("near")})
     FROM (
         SELECT e.id, e.author, e.content
         FROM episodes AS e INDEXED BY episodes_by_session
