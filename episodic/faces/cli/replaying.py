@@ -200,7 +200,7 @@ async def _newest(log: EpisodicLog, agent_id: str | None, where: Filter | None, 
 
 async def _missing(log: EpisodicLog, agent_id: str | None, where: Filter | None) -> str | None:
     """Name the agent or session that is to be followed and has no episode yet: it may be a slip, or about to begin."""
-    if agent_id is not None and all(agent.agent_id != agent_id for agent in await log.agents()):
+    if agent_id is not None and not await log.recent(agent_id, limit=1):
         return f"agent {agent_id!r}"
     if where is None or where.session_id is None:
         return None
