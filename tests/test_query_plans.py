@@ -239,7 +239,7 @@ async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader
         plan = await db.plan_of(
             reader.postings(Scope("a", where), ["refund", "late"], [9, 2], ANYWHERE, most=5, bound=9)
         )
-        first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e ", "SCAN e "))]
+        first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e", "SCAN e "))]
         assert first.startswith("SCAN episodes_fts VIRTUAL TABLE INDEX")
         assert "M3" in first
         alone = where == Filter(user_id=where.user_id)
@@ -255,7 +255,9 @@ async def test_frequencies_are_counted_in_the_index_of_words_alone(db: Explainer
     for where in FILTERS:
         plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], ANYWHERE, bound=9))
         assert "SCAN episodes_fts VIRTUAL TABLE" in "".join(plan)
-        assert not [step for step in plan if step.startswith(("SEARCH e ", "SCAN e "))]
+        read = [step for step in plan if step.startswith(("SEARCH e", "SCAN e "))]
+        # The index's own table of sizes tells up to which id there is something to count.
+        assert set(read) <= {"SEARCH episodes_fts_docsize"}
 
 
 async def test_the_turns_around_a_hit_are_looked_up_in_its_session(db: Explainer, reader: SqliteReader) -> None:
