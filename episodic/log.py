@@ -44,6 +44,8 @@ from episodic.writer import Writer
 __all__ = ["EpisodicLog"]
 
 BREATH_SECONDS = 0.001
+
+# Slices of waiters between two turns of the event loop while nobody reads.
 UNREAD_SLICES = 32
 
 _draft = quick(Draft)
