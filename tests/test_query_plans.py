@@ -26,6 +26,7 @@ from episodic.sqlite.readers import SqliteReader
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 CURSOR = Cursor(1_714_564_800_000_000, 3)
+LATEST = CURSOR.micros + 1
 SETTINGS = Settings(indexed_metadata=("order",))
 
 # The span of a scope that lies anywhere.
@@ -135,10 +136,17 @@ def assert_uses(step: str, index: str) -> None:
     assert re.sub(r"(episodes_by_metadata_)\S+", r"\1...", step).startswith(f"SEARCH e USING INDEX {index}")
 
 
-def assert_looked_up(plan: list[str], index: str) -> None:
-    """Check that episodes come through the index, in its order, and are never scanned or sorted."""
-    [search] = [step for step in plan if step.startswith("SEARCH e USING") and "rowid=?" not in step]
-    assert_uses(search, index)
+def assert_looked_up(plan: list[str], index: str, *, behind_cursor: bool) -> None:
+    """Check that episodes come through the index, in its order, and are never scanned or sorted.
+
+    Behind a cursor there are two looks: the rest of its instant, where the ids behind its own are looked up, too, and
+    the rest of the scope.
+    """
+    searches = [step for step in plan if step.startswith("SEARCH e USING") and "rowid=?" not in step]
+    assert len(searches) == 1 + behind_cursor
+    for search in searches:
+        assert_uses(search, index)
+    assert [step for step in searches if re.search(r"timestamp=\? AND rowid[<>]\?\)", step)] == searches[:behind_cursor]
     assert_no_scan(plan)
     assert not [step for step in plan if "TEMP B-TREE" in step]
 
@@ -154,8 +162,9 @@ async def test_the_newest_come_through_the_narrowest_index(db: Explainer, reader
     """Under every combination of filters, `recent` walks one index from its end and sorts nothing."""
     for where in FILTERS:
         scope = Scope("a", where)
-        for call in (reader.recent(scope, limit=5), reader.recent(scope, limit=5, latest=9, before=CURSOR)):
-            assert_looked_up(await db.plan_of(call), index_for(where))
+        for before in (None, CURSOR):
+            plan = await db.plan_of(reader.recent(scope, limit=5, latest=LATEST, before=before))
+            assert_looked_up(plan, index_for(where), behind_cursor=before is not None)
 
 
 async def test_a_replay_goes_by_the_session(db: Explainer, reader: SqliteReader) -> None:
@@ -165,7 +174,7 @@ async def test_a_replay_goes_by_the_session(db: Explainer, reader: SqliteReader)
             for agent_id in (None, "a"):
                 for after in (None, CURSOR):
                     plan = await db.plan_of(reader.replay(Scope(agent_id, where), limit=5, after=after))
-                    assert_looked_up(plan, index_for(where))
+                    assert_looked_up(plan, index_for(where), behind_cursor=after is not None)
 
 
 async def test_turns_around_go_by_the_session(db: Explainer, reader: SqliteReader) -> None:
@@ -175,7 +184,7 @@ async def test_turns_around_go_by_the_session(db: Explainer, reader: SqliteReade
         scope = Scope(None, replace(where, session_id="s6"))
         for before, after in ((2, 0), (0, 2)):
             plan = await db.plan_of(reader.around(scope, center, before=before, after=after))
-            assert_looked_up(plan, "episodes_by_session (session_id=?")
+            assert_looked_up(plan, "episodes_by_session (session_id=?", behind_cursor=True)
 
 
 async def test_a_scan_goes_by_the_rowid(db: Explainer, reader: SqliteReader) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -128,6 +129,19 @@ class TestPaging:
         recorded = in_order(await log.record_many(drafts(20)))
         for place_, episode in enumerate(recorded):
             assert await all_of(log.replay("s", after=episode)) == recorded[place_ + 1 :]
+
+    async def test_a_cursor_and_the_bounds_of_time_hold_together(self, log: EpisodicLog) -> None:
+        """Wherever the cursor stands, before the filter's span, inside or behind it, both narrow what is read."""
+        recorded = in_order(await log.record_many(drafts(30)))
+        instants = [None, *(NOON + timedelta(microseconds=n) for n in range(-1, 5))]
+        for since, until in itertools.product(instants, instants):
+            where = Filter(since=since, until=until)
+            inside = [e for e in recorded if (not since or e.timestamp >= since) and (not until or e.timestamp < until)]
+            for cursor in recorded[::4]:
+                later = [e for e in inside if (e.timestamp, e.id) > (cursor.timestamp, cursor.id)]
+                earlier = [e for e in inside if (e.timestamp, e.id) < (cursor.timestamp, cursor.id)]
+                assert await all_of(log.replay("s", where=where, after=cursor)) == later
+                assert await log.recent("a", limit=99, where=where, before=cursor) == earlier[::-1]
 
     async def test_pages_backwards_go_on_where_the_row_at_the_cursor_is_gone(self, log: EpisodicLog, sql: Sql) -> None:
         """Deleting each page's last episode before the next page neither skips nor repeats one."""

@@ -60,7 +60,7 @@ def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
     for key, value in (where.metadata or {}).items():
         if _is_looked_up(key, value, indexed):
             return f'episodes AS e INDEXED BY "{indexed[key]}"'
-    return "episodes AS e"
+    return "episodes AS e" if scope.agent_id is None else "episodes AS e INDEXED BY episodes_by_agent"
 
 
 def is_narrowed(where: Filter | None) -> bool:

@@ -19,9 +19,10 @@ from episodic.errors import RejectedError
 from episodic.model import AgentSummary, Episode, Session
 from episodic.ports import Cursor, Scope, Span, Surroundings, Turn
 from episodic.sqlite.connect import Place, translated
-from episodic.sqlite.filters import Clause, conditions, episodes, is_narrowed, looked_up
+from episodic.sqlite.filters import conditions, episodes, is_narrowed, looked_up
 from episodic.sqlite.frequencies import Counted, Frequencies
 from episodic.sqlite.fts import is_told_apart, match
+from episodic.sqlite.order import newest_first, oldest_first
 
 __all__ = ["SqliteReader"]
 
@@ -43,8 +44,6 @@ SELECT CASE WHEN (SELECT count(*) = 1 OR total(weight) <= {MOST_WEIGHT} FROM pag
     SELECT json_group_array({EPISODE}) FROM page CROSS JOIN episodes AS e ON e.id = page.id
 ) END
 """  # noqa: S608 - constants only
-NEWEST_FIRST = "{} WHERE {} ORDER BY e.timestamp DESC, e.id DESC"
-OLDEST_FIRST = "{} WHERE {} ORDER BY e.timestamp, e.id"
 # NOT INDEXED leaves the table itself, which is in the order asked for; an index would bring all of an agent's episodes.
 BY_ID = "episodes AS e NOT INDEXED WHERE e.id > ? AND e.id <= ? AND {} ORDER BY e.id"
 FETCH = f"""
@@ -238,18 +237,13 @@ class SqliteReader:
         self, scope: Scope, *, limit: int, latest: int | None = None, before: Cursor | None = None
     ) -> list[Episode]:
         """Return the newest episodes; see `ports.Reader.recent`."""
-        condition, parameters = conditions(scope, self._indexed)
-        if latest is not None:
-            condition, parameters = f"{condition} AND e.timestamp <= ?", (*parameters, latest)
-        if before is not None:
-            condition, parameters = f"{condition} AND (e.timestamp, e.id) < (?, ?)", (*parameters, *before)
-        source = NEWEST_FIRST.format(episodes(scope, self._indexed), condition)
+        source, parameters = newest_first(scope, self._indexed, limit=limit, latest=latest, before=before)
         return await self._episodes(LIST.format(source), (*parameters, limit))
 
     async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
         """Return the oldest episodes after a cursor; see `ports.Reader.replay`."""
-        condition, parameters = self._after(scope, after)
-        return await self._page(OLDEST_FIRST.format(episodes(scope, self._indexed), condition), (*parameters, limit))
+        source, parameters = oldest_first(scope, self._indexed, limit=limit, after=after)
+        return await self._page(source, (*parameters, limit))
 
     async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
         """Return episodes by id; see `ports.Reader.scan`."""
@@ -271,8 +265,7 @@ class SqliteReader:
         """Return the turns before and after an episode; see `ports.Reader.around`."""
         cursor = Cursor(to_micros(center.timestamp), center.id)
         earlier = await self.recent(scope, limit=before, before=cursor)
-        condition, parameters = self._after(scope, cursor)
-        source = OLDEST_FIRST.format(episodes(scope, self._indexed), condition)
+        source, parameters = oldest_first(scope, self._indexed, limit=after, after=cursor)
         later = await self._episodes(LIST.format(source), (*parameters, after))
         return earlier[::-1], later
 
@@ -388,12 +381,6 @@ class SqliteReader:
         sql = LIKE_POSTINGS.format(episodes(scope, self._indexed), condition)
         found = iter(cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns))))
         return [sorted(set().union(*islice(found, len(group))), reverse=True)[:most] for group in spellings]
-
-    def _after(self, scope: Scope, cursor: Cursor | None) -> Clause:
-        condition, parameters = conditions(scope, self._indexed)
-        if cursor is None:
-            return condition, parameters
-        return f"{condition} AND (e.timestamp, e.id) > (?, ?)", (*parameters, *cursor)
 
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)
