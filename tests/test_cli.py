@@ -324,7 +324,7 @@ def test_an_age_is_a_time(desk: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["replay", "s9"], "there is no session 's9'; `episodic sessions` lists them"),
+        (["replay", "s9"], "there is no session 's9'; `episodic sessions` lists those that exist"),
         (["replay", "s2", "--agent", "billing"], "agent 'billing' has no session 's2'"),
         (["recent", "--agent", "nobody"], "agent 'nobody' has no episodes; run `episodic stats` to see all agents"),
         (["sessions", "--agent", "bot", "--user", "u9"], "agent 'bot' has no sessions that the filter leaves"),
@@ -387,6 +387,17 @@ def test_search_marks_the_words_it_found(desk: Runner) -> None:
     assert plain[1] == "    Ann: I was charged twice for order ORD-1234"
     [hit, *_] = desk.records("search", "charges", "--agent", "bot")
     assert hit.keys() == {"episode", "score", "matched"}
+
+
+def test_search_says_of_a_turn_that_it_only_stands_beside_a_hit(desk: Runner) -> None:
+    """A turn that holds none of the words is told apart from those that do."""
+    hits = desk.records("search", "charges", "--agent", "bot")
+    shown = desk("search", "charges", "--agent", "bot").stdout.splitlines()
+    heads = [line for line in shown if " score " in line]
+    assert [line.endswith(", stands beside what was looked for") for line in heads] == [
+        not hit["matched"] for hit in hits
+    ]
+    assert {bool(hit["matched"]) for hit in hits} == {True, False}
 
 
 def test_recall_says_why(desk: Runner) -> None:

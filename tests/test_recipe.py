@@ -116,6 +116,16 @@ async def test_rows_come_in_the_order_of_their_ids(log: EpisodicLog, source: Pat
     assert [e.content for e in await imported(log, source)] == ["-3", "0", "5", "4000", str(2**62)]
 
 
+async def test_a_column_may_be_called_as_a_rowid_is(log: EpisodicLog, source: Path) -> None:
+    """A table's own `rowid` or `_rowid_` is a column like another one: kept, and not taken for the row's place."""
+    make(source, LOOSE.replace("outcome", "outcome, rowid, _rowid_"))
+    with closing(sqlite3.connect(source)) as db, db:
+        for number, name in ((1, "z"), (2, "a")):
+            db.execute("INSERT INTO episodes VALUES (?,?,?,?,?,?,?,?,?,?)", (number, *ROW, name, 7))
+    found = await imported(log, source)
+    assert [e.metadata["imported"] for e in found] == [{"rowid": "z", "_rowid_": 7}, {"rowid": "a", "_rowid_": 7}]
+
+
 async def test_thousands_of_rows_come_once_each(log: EpisodicLog, source: Path) -> None:
     """Pages neither skip nor repeat, and large texts make them smaller instead of filling the memory."""
     make(source, RECIPE, [(*ROW[:4], f"{number}", *ROW[5:]) for number in range(4_501)])
@@ -415,6 +425,7 @@ def test_a_read_only_folder_with_a_log_to_recover_says_what_to_do(source: Path) 
         ("CREATE VIEW episodes AS SELECT 1 AS id", "has no table `episodes`"),
         ("CREATE TABLE episodes (id, agent_id, session_id, timestamp, role)", "has no column content"),
         (LOOSE + " WITHOUT ROWID", "has no table `episodes` with rowids"),
+        (LOOSE.replace("outcome", "outcome, rowid, _rowid_, oid"), "rename one"),
     ],
 )
 async def test_another_database_is_refused_by_name(log: EpisodicLog, source: Path, script: str, reason: str) -> None:

@@ -35,9 +35,11 @@ PAGE_BYTES = 8 * 2**20
 
 TABLE = "SELECT type, wr FROM pragma_table_list WHERE schema = 'main' AND lower(name) = 'episodes'"
 COLUMNS = "SELECT * FROM episodes LIMIT 0"
-FIRST = "SELECT min(_rowid_) FROM episodes"
-LAST = "SELECT max(_rowid_) FROM episodes"
-PAGE = "SELECT _rowid_, * FROM episodes WHERE _rowid_ BETWEEN ? AND ? ORDER BY _rowid_ LIMIT ?"
+# SQLite's own names of the rowid; a column of the table takes the one that it is called by.
+ROWIDS = ("rowid", "_rowid_", "oid")
+FIRST = "SELECT min({}) FROM episodes"
+LAST = "SELECT max({}) FROM episodes"
+PAGE = "SELECT {0}, * FROM episodes WHERE {0} BETWEEN ? AND ? ORDER BY {0} LIMIT ?"
 
 
 class RecipeRow(NamedTuple):
@@ -58,6 +60,7 @@ class RecipeFile(NamedTuple):
     Attributes:
         path: the file.
         columns: of its table, in lower case.
+        rowid: what the rowid of its table is called.
         first: the lowest rowid now.
         last: the highest; what is written later is not read. In an empty table it is below `first`.
         busy_timeout: seconds to wait for the program that owns it.
@@ -65,6 +68,7 @@ class RecipeFile(NamedTuple):
 
     path: Path
     columns: tuple[str, ...]
+    rowid: str
     first: int
     last: int
     busy_timeout: float
@@ -87,7 +91,7 @@ class RecipeFile(NamedTuple):
         while True:
             before = _trace(self.path)
             with translated(self.path), closing(_connect(self.path, before, self.busy_timeout)) as db:
-                page = _take(db.execute(PAGE, (start, self.last, PAGE_ROWS)))
+                page = _take(db.execute(PAGE.format(self.rowid), (start, self.last, PAGE_ROWS)))
             if not before.is_idle_wal or _trace(self.path) == before:
                 return page
 
@@ -117,10 +121,16 @@ def open_recipe(path: Path, *, busy_timeout: float = 15.0) -> RecipeFile:
         if missing:
             msg = f"{path}: its table `episodes` has no column {missing[0]}, so that it does not follow the recipe"
             raise NotOurFileError(msg)
-        [(first,)], [(last,)] = db.execute(FIRST), db.execute(LAST)
+        rowid = next((name for name in ROWIDS if name not in columns), None)
+        if rowid is None:
+            msg = (
+                f"{path}: its table `episodes` has columns named {', '.join(ROWIDS)}, which hide its rowids; rename one"
+            )
+            raise NotOurFileError(msg)
+        [(first,)], [(last,)] = db.execute(FIRST.format(rowid)), db.execute(LAST.format(rowid))
     if first is None:
         first, last = 1, 0
-    return RecipeFile(path, columns, first, last, busy_timeout)
+    return RecipeFile(path, columns, rowid, first, last, busy_timeout)
 
 
 class _Trace(NamedTuple):

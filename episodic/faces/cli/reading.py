@@ -190,7 +190,8 @@ def _reasons(item: ContextItem) -> str:
 
 def _print_hit(screen: Screen, place: int, hit: Hit) -> None:
     part = excerpt(printable(hit.episode.content), hit.matched, EXCERPT)
-    screen.line(f"{place:2}  ", lead(hit.episode), Text(f"  score {hit.score:.2f}", "dim"))
+    why = f"  score {hit.score:.2f}" + ("" if hit.matched else ", stands beside what was looked for")
+    screen.line(f"{place:2}  ", lead(hit.episode), Text(why, "dim"))
     screen.turn(Text("  "), said(hit.episode, part.text, part.marks))
 
 

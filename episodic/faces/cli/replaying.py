@@ -233,4 +233,4 @@ def _show(screen: Screen, episode: Episode, *, agent: bool, as_json: bool) -> No
 def _no_session(session_id: str, agent_id: str | None, where: Filter | None) -> NothingFoundError:
     whose = "there is no" if agent_id is None else f"agent {agent_id!r} has no"
     narrowed = "" if where is None else " with turns that the filter leaves"
-    return NothingFoundError(f"{whose} session {session_id!r}{narrowed}; `episodic sessions` lists them")
+    return NothingFoundError(f"{whose} session {session_id!r}{narrowed}; `episodic sessions` lists those that exist")
