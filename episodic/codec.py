@@ -14,6 +14,7 @@ from typing import cast
 import orjson
 
 from episodic.errors import DraftError
+from episodic.folding import indexed_text
 from episodic.model import JSON, Draft, Episode, Session, text_flaw
 from episodic.records import quick
 
@@ -40,6 +41,7 @@ ROW_FIELDS = (
     "metadata",
     "event_id",
     "timestamp_was_given",
+    "folded",
 )
 
 _episode = quick(Episode)
@@ -110,6 +112,7 @@ def encode_row(draft: Draft, micros: int, metadata: str) -> bytes:
             metadata,
             draft.event_id,
             draft.timestamp is not None,
+            indexed_text(draft.author, draft.content),
         )
     )
 

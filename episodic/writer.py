@@ -206,7 +206,7 @@ class Writer:
         self.queued_bytes += size
 
     async def _wait_for_room(self, rows: int, size: int) -> None:
-        """Reserve room, waiting in line; it is handed over by whoever frees it, so that nobody overtakes."""
+        """Reserve room, in the order of asking; it is handed over by whoever frees it, to the first who waits."""
         if self._closing:
             raise _closed()
         if not self._waiting and self._has_room(rows, size):

@@ -47,6 +47,16 @@ async def log(path: Path) -> AsyncIterator[EpisodicLog]:
         yield opened
 
 
+@pytest.fixture(params=["fts", "like"])
+async def either(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[EpisodicLog]:
+    """An open log: with the index of words, and on a build without FTS5."""
+    if request.param == "like":
+        request.getfixturevalue("without_fts5")
+    async with EpisodicLog.open(path) as opened:
+        assert opened.stats().mode == request.param
+        yield opened
+
+
 @pytest.fixture
 def sql(path: Path) -> Sql:
     """Ask the file at `path`, or change it, behind the log's back."""

@@ -242,6 +242,7 @@ def test_a_row_has_the_fields_in_their_order() -> None:
     assert row.pop("timestamp") == 5
     assert row.pop("metadata") == '{"k":1}'
     assert row.pop("timestamp_was_given") is True
+    assert row.pop("folded") is None
     assert row == {name: getattr(draft, name) for name in row}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,15 +10,6 @@ from episodic import Context, Draft, Episode, EpisodicLog, Filter
 from episodic.search.rank import RECENCY_WEIGHT
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(params=["fts", "like"])
-async def either(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[EpisodicLog]:
-    """An open log: with the index of words, and on a build without FTS5."""
-    if request.param == "like":
-        request.getfixturevalue("without_fts5")
-    async with EpisodicLog.open(path) as log:
-        yield log
 
 
 async def say(log: EpisodicLog, *contents: str, role: str = "user", session_id: str = "s") -> list[Episode]:

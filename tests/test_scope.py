@@ -39,16 +39,6 @@ NAMES = [
 LONG = ["x" * 40_000, "x" * 40_000 + "y"]
 
 
-@pytest.fixture(params=["fts", "like"])
-async def either(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[EpisodicLog]:
-    """An open log: with the index of words, and on a build without FTS5."""
-    if request.param == "like":
-        request.getfixturevalue("without_fts5")
-    async with EpisodicLog.open(path) as log:
-        assert log.stats().mode == request.param
-        yield log
-
-
 async def all_of(source: AsyncIterator[Episode]) -> list[Episode]:
     """Exhaust a stream."""
     return [episode async for episode in source]

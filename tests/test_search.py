@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,6 @@ from episodic.search.words import MOST_WORDS
 from tests.conftest import Sql
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture(params=["fts", "like"])
-async def either(request: pytest.FixtureRequest, path: Path) -> AsyncIterator[EpisodicLog]:
-    """An open log: with the index of words, and on a build without FTS5."""
-    if request.param == "like":
-        request.getfixturevalue("without_fts5")
-    async with EpisodicLog.open(path) as log:
-        assert log.stats().mode == request.param
-        yield log
 
 
 async def record_all(log: EpisodicLog, *contents: str) -> None:
@@ -175,12 +165,12 @@ async def test_a_name_of_the_scope_is_not_searched(either: EpisodicLog) -> None:
         assert contents_of(await either.search("billingbot", name)) == []
 
 
-NOTHING_TO_LOOK_FOR = ["", " ", "\0", "\t\n", "...", '"', '""', "()", "(" * 100, "*", "👍", "\ud83d", "_", "--", "?!"]
+NOTHING_TO_LOOK_FOR = ["", " ", "\0", "\t\n", "...", '"', '""', "()", "(" * 100, "*", "\ud83d", "_", "--", "?!"]
 
 
 @pytest.mark.parametrize("query", NOTHING_TO_LOOK_FOR)
 async def test_nothing_to_look_for_is_told(either: EpisodicLog, query: str) -> None:
-    """A query without a letter or digit finds nothing, and names no words."""
+    """A query without a letter, digit or symbol finds nothing, and names no words."""
     await record_all(either, *OTHERS)
     found = await either.search("a", query)
     assert (found.hits, found.words, found.exhaustive) == ((), (), True)

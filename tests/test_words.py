@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodic.search.words import JOINTS, MOST_CHARACTERS, MOST_PARTS, MOST_WORDS, STOPWORDS, words_of
+from episodic.folding import PART, folded, is_unspaced
+from episodic.search.stopwords import ENGLISH, LANGUAGES
+from episodic.search.words import JOINTS, MOST_CHARACTERS, MOST_PARTS, MOST_WORDS, words_of
 
 # With NUL and halves of surrogate pairs: what a web form may send.
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -76,7 +76,33 @@ def test_stopwords_are_kept_when_there_is_nothing_else(query: str, words: tuple[
     assert words_of(query).words == words
 
 
-@pytest.mark.parametrize("query", ["", " ", "\0", "...", '"', '""', "()", "(" * 100, "*", "👍", "\ud83d", "_", "--"])
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Wo ist denn meine Bestellung und warum dauert das so lange?", ("denn", "bestellung", "dauert", "lange")),
+        ("Où est ma commande, et pourquoi n'est-elle pas arrivée ?", ("commande", "arrivee")),
+        ("¿Dónde está mi pedido y por qué no ha llegado?", ("pedido", "llegado")),
+        ("Onde está o meu pedido e por que não chegou?", ("pedido", "chegou")),
+        ("Dov'è il mio ordine e perché non è ancora arrivato?", ("ordine", "arrivato")),
+        ("Waar is mijn bestelling en waarom duurt het zo lang?", ("bestelling", "duurt", "lang")),
+        ("Gdzie jest moje zamówienie?", ("zamowienie",)),
+        ("Siparişim neden daha gelmedi ve nerede?", ("siparisim", "gelmedi")),
+        ("Где мой заказ и почему его нет?", ("заказ",)),
+    ],
+)
+def test_each_large_language_has_its_stopwords(query: str, words: tuple[str, ...]) -> None:
+    """Of a question in another language, too, only what it is about is kept."""
+    assert words_of(query).words == words
+
+
+@pytest.mark.parametrize("word", ["die", "hat", "war", "son", "non", "plus", "man"])
+def test_a_word_of_english_is_no_stopword_for_being_one_elsewhere(word: str) -> None:
+    """The language of a query is told by more than one word."""
+    assert word in words_of(f"when did the {word} order").words
+    assert word in words_of(f"{word} order").words
+
+
+@pytest.mark.parametrize("query", ["", " ", "\0", "...", '"', '""', "()", "(" * 100, "*", "\ud83d", "_", "--"])
 def test_without_a_letter_or_digit_there_is_nothing_to_look_for(query: str) -> None:
     """Punctuation, emptiness, a NUL and half of a surrogate pair give no word, and nothing was cut off."""
     assert words_of(query) == ((), False)
@@ -116,11 +142,11 @@ def test_a_chain_of_too_many_parts_is_looked_for_by_its_parts() -> None:
 
 @given(ANY_TEXT)
 def test_any_text_gives_words_that_can_be_looked_for(query: str) -> None:
-    """Words are distinct, few, hold a letter or digit, and neither a NUL, a quote nor half of a surrogate pair."""
+    """Words are distinct, few, of what the index takes for words, and hold neither a quote nor half of a surrogate."""
     words, _ = words_of(query)
     assert len(words) == len(set(words)) <= MOST_WORDS
     for word in words:
-        assert any(char.isalnum() for char in word)
+        assert PART.search(word)
         assert not set(word) & set('\0"')
         assert word == word.strip(JOINTS)
         assert word.encode()
@@ -130,8 +156,12 @@ def test_any_text_gives_words_that_can_be_looked_for(query: str) -> None:
 def test_each_run_of_letters_and_digits_is_looked_for(query: str) -> None:
     """Nothing of a query that says something is dropped without a word, short of stopwords."""
     words, truncated = words_of(query)
-    runs = {"".join(run) for is_part, run in groupby(query.lower(), str.isalnum) if is_part}
-    assert truncated or runs - STOPWORDS <= set(words)
+    stopwords = ENGLISH.union(*LANGUAGES.values())
+    letters = {char for char in folded(query).lower() if PART.match(char)}
+    dropped = {char for word in stopwords for char in word}
+    assert truncated or letters - dropped <= {char for word in words for char in word}
+    runs = {run for run in PART.findall(folded(query).lower()) if not is_unspaced(run)}
+    assert truncated or runs - stopwords <= set(words)
 
 
 @given(st.text(st.characters(codec="ascii")))

@@ -22,11 +22,12 @@ BEGIN
 
     -- Materialized, or each `->>` would write the row's array out anew.
     INSERT INTO episodes
-        (id, agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id)
+        (id, agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id, folded)
     WITH lines AS MATERIALIZED (SELECT key, value FROM json_each(NEW.doc))
     SELECT
         state.next_id + line.key, line.value ->> 0, line.value ->> 1, line.value ->> 2, line.value ->> 3,
-        line.value ->> 4, line.value ->> 5, line.value ->> 6, line.value ->> 7, line.value ->> 8, line.value ->> 9
+        line.value ->> 4, line.value ->> 5, line.value ->> 6, line.value ->> 7, line.value ->> 8, line.value ->> 9,
+        line.value ->> 11
     FROM log_state AS state CROSS JOIN lines AS line
     WHERE true
     ON CONFLICT (agent_id, event_id) WHERE event_id IS NOT NULL DO NOTHING;

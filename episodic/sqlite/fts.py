@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import aiosqlite
 
+from episodic.folding import ANY_ENDING, spelled
 from episodic.ports import Scope
 from episodic.sqlite.connect import has_fts5, read_sql, run_script, statements, translated
 
@@ -73,10 +74,11 @@ def match(scope: Scope, word: str) -> str:
 
     Args:
         scope: the agent and, if the filter names one, the user.
-        word: any text without NUL characters; what is no letter or digit in it separates the parts of a phrase.
+        word: folded text without NUL characters; what is no letter or digit in it separates the parts of a phrase, and
+            an asterisk at its end stands for any ending.
     """
     scoped = "" if scope.agent_id is None else f'scope : "{_scope_token(scope)}" AND '
-    return f"{scoped}{{author content}} : {_quoted(word)}"
+    return f"{scoped}{{author content}} : {_phrase(word)}"
 
 
 def is_told_apart(scope: Scope) -> bool:
@@ -91,8 +93,9 @@ def _scope_token(scope: Scope) -> str:
     return f"a{agent}0" if user_id is None else f"u{agent}x{user_id.encode().hex()}0"
 
 
-def _quoted(word: str) -> str:
-    return '"' + word.replace('"', '""') + '"'
+def _phrase(word: str) -> str:
+    text = spelled(word.removesuffix(ANY_ENDING)).replace('"', '""')
+    return f'"{text}" *' if word.endswith(ANY_ENDING) else f'"{text}"'
 
 
 async def _is_whole(db: aiosqlite.Connection) -> bool:

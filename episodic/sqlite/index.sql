@@ -6,8 +6,8 @@ CREATE VIEW IF NOT EXISTS episodes_indexed AS
 SELECT
     id,
     'a' || hex(agent_id) || '0' || coalesce(' u' || hex(agent_id) || 'x' || hex(user_id) || '0', '') AS scope,
-    author,
-    content
+    CASE WHEN folded IS NULL THEN author END AS author,
+    coalesce(folded, content) AS content
 FROM episodes;
 
 CREATE VIRTUAL TABLE IF NOT EXISTS episodes_fts USING fts5 (
@@ -16,7 +16,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS episodes_fts USING fts5 (
     content,
     content = 'episodes_indexed',
     content_rowid = 'id',
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    tokenize = 'porter unicode61 categories ''L* N* Co M*'''
 );
 
 -- Segments of a level are merged once there are 16 of them: a sixth faster to write than the default of 4, and a

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Literal, TypeAlias, cast
 
 import aiosqlite
@@ -16,6 +15,7 @@ import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import RejectedError
+from episodic.folding import ANY_ENDING, spelled
 from episodic.model import AgentSummary, Episode, Session
 from episodic.ports import Cursor, Scope, Span, Surroundings, Turn
 from episodic.sqlite.connect import Place, translated
@@ -159,8 +159,8 @@ SELECT json_group_array(json((
     SELECT json_group_array(id)
     FROM (
         SELECT id
-        FROM (SELECT id, author, content FROM {} WHERE {} ORDER BY timestamp DESC LIMIT ?)
-        WHERE content LIKE word.value ESCAPE '\\' OR author LIKE word.value ESCAPE '\\'
+        FROM (SELECT id, author, content, folded FROM {} WHERE {} ORDER BY timestamp DESC LIMIT ?)
+        WHERE coalesce(folded, content) LIKE word.value ESCAPE '\\' OR author LIKE word.value ESCAPE '\\'
         ORDER BY id DESC
         LIMIT ?
     )
@@ -376,11 +376,9 @@ class SqliteReader:
                 return [sorted(ids, reverse=True) for ids in unsorted]
             given = (span.first_id, span.last_id, bound, *parameters, most, _array(matches))
             return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
-        spellings = [_spellings(word) for word in words]
-        patterns = _array([_like_pattern(spelling) for group in spellings for spelling in group])
+        patterns = _array([_like_pattern(word) for word in words])
         sql = LIKE_POSTINGS.format(episodes(scope, self._indexed), condition)
-        found = iter(cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns))))
-        return [sorted(set().union(*islice(found, len(group))), reverse=True)[:most] for group in spellings]
+        return cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns)))
 
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)
@@ -407,11 +405,7 @@ def _array(values: Sequence[object]) -> str:
     return orjson.dumps(values).decode()
 
 
-def _spellings(word: str) -> tuple[str, ...]:
-    """Spell a word as it may be written: LIKE knows upper and lower case of ASCII only."""
-    return (word,) if word.isascii() else tuple(dict.fromkeys((word, word.capitalize(), word.upper())))
-
-
 def _like_pattern(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    text = spelled(word.removesuffix(ANY_ENDING))
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -12,7 +12,9 @@ CREATE TABLE episodes (
     outcome    TEXT    CHECK (outcome IN ('success', 'failure', 'partial')),
     metadata   TEXT    NOT NULL,
     event_id   TEXT,
-    archived   INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1))
+    archived   INTEGER NOT NULL DEFAULT 0 CHECK (archived IN (0, 1)),
+    -- What the index sees instead of author and content, where that is not the same: words of one form for all spellings.
+    folded     TEXT
 );
 
 -- Each index ends in the rowid, so that ties of time are in the order of ids in every one.

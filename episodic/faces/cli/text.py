@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import takewhile
 from typing import NamedTuple, TypeAlias
+
+from episodic.folding import PART, folded, is_unspaced
 
 __all__ = ["Span", "ascii_json", "excerpt", "lasting", "one_line", "printable", "sized", "spans"]
 
@@ -54,8 +55,11 @@ def _spelled(found: re.Match[str]) -> str:
 
 def spans(text: str, words: Sequence[str]) -> list[Span]:
     """Find where the words of a query stand in a text, in any of their forms."""
-    wanted = {_folded(part) for word in words for part in WORD.findall(word)}
-    return [found.span() for found in WORD.finditer(text) if _is_form_of(_folded(found[0]), wanted)]
+    wanted = {part for word in words for part in PART.findall(word)}
+    pieces = [re.escape(part) for part in wanted if not part.isalnum() or is_unspaced(part)]
+    within = re.finditer("|".join(pieces), text) if pieces else ()
+    whole = (found for found in WORD.finditer(text) if _is_form_of(folded(found[0]).lower(), wanted))
+    return _merged(sorted(found.span() for found in (*whole, *within)))
 
 
 class Excerpt(NamedTuple):
@@ -111,9 +115,15 @@ def sized(count: int) -> str:
     return f"{size:.1f} {UNITS[-1]}"
 
 
-def _folded(word: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+def _merged(found: Sequence[Span]) -> list[Span]:
+    """Join spans, sorted by their start, that overlap or touch."""
+    merged: list[Span] = []
+    for start, end in found:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _is_form_of(word: str, wanted: set[str]) -> bool:
