@@ -20,6 +20,7 @@ from agents.extensions.memory import AsyncSQLiteSession
 from langgraph.store.sqlite import AsyncSqliteStore
 
 from episodic import Draft, EpisodicLog
+from episodic.folding import indexed_text
 from episodic.sqlite.connect import WRITER_PRAGMAS
 
 __all__ = ["Write", "agents_sessions", "langgraph_store", "one_commit_each", "plain"]
@@ -35,15 +36,22 @@ Write: TypeAlias = Callable[[Draft], Awaitable[None]]
 """Stores one draft for a task, which waits until it is committed."""
 
 INSERT = """
-INSERT INTO episodes (agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO episodes
+    (agent_id, session_id, user_id, author, timestamp, role, content, outcome, metadata, event_id, folded)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 # What must follow the rows of a transaction; their ids begin with `log_state.next_id`.
 FOLLOW_UP = (
     """
-    INSERT INTO episodes_fts (rowid, scope, author, content)
-    SELECT id, scope, author, content FROM episodes_indexed WHERE id >= (SELECT next_id FROM log_state)
+    INSERT INTO agents (agent_id, episodes, newest)
+    SELECT agent_id, count(*), max(id) FROM episodes WHERE id >= (SELECT next_id FROM log_state) GROUP BY agent_id
+    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes, newest = excluded.newest
+    """,
+    """
+    INSERT INTO episodes_fts (rowid, user, author, content)
+    SELECT place, user, author, content FROM episodes_indexed WHERE id >= (SELECT next_id FROM log_state)
+    ORDER BY place
     """,
     """
     INSERT INTO sessions (agent_id, session_id, user_id, first, last, episodes)
@@ -54,11 +62,6 @@ FOLLOW_UP = (
         first = min(first, excluded.first),
         last = max(last, excluded.last),
         episodes = episodes + excluded.episodes
-    """,
-    """
-    INSERT INTO agents (agent_id, episodes)
-    SELECT agent_id, count(*) FROM episodes WHERE id >= (SELECT next_id FROM log_state) GROUP BY agent_id
-    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes
     """,
     "UPDATE log_state SET next_id = (SELECT max(id) + 1 FROM episodes)",
 )
@@ -159,4 +162,5 @@ def _row_of(draft: Draft) -> Row:
         draft.outcome,
         orjson.dumps(draft.metadata, option=orjson.OPT_SORT_KEYS).decode(),
         draft.event_id,
+        indexed_text(draft.author, draft.content),
     )

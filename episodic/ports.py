@@ -15,6 +15,8 @@ __all__ = [
     "Append",
     "Appended",
     "Cursor",
+    "Lookup",
+    "Neighbourhood",
     "Reader",
     "Readers",
     "Repeat",
@@ -23,7 +25,7 @@ __all__ = [
     "Span",
     "Store",
     "Surroundings",
-    "Turn",
+    "Survey",
 ]
 
 
@@ -104,45 +106,75 @@ class Cursor(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Between which ids the episodes of a scope lie, as far as an index of the log tells; a search stays between them.
+    """Between which places of the index the episodes of a scope lie; a search stays between them.
 
     Attributes:
         is_whole: whether every episode in scope that holds a word can be found there; not when the scope has more
             episodes than were looked at, or the search index lacks some.
     """
 
-    first_id: int
-    last_id: int
+    first: int
+    last: int
     is_whole: bool
 
 
-class Turn(NamedTuple):
-    """What a ranking knows of one episode.
+class Survey(NamedTuple):
+    """What is known of a scope before it is searched.
 
     Attributes:
-        author: who spoke.
-        asks: whether it ends in a question mark.
+        total: episodes of the agent or, if the filter names a user, of the agent about that user.
+        span: where they lie.
+        frequencies: how many of them hold each word.
     """
 
-    episode_id: int
-    author: str | None
-    asks: bool
+    total: int
+    span: Span
+    frequencies: Sequence[int]
+
+
+class Lookup(NamedTuple):
+    """A word to look up.
+
+    Attributes:
+        word: the word.
+        frequency: how many episodes hold it, as surveyed.
+        beside: only where one of these stands, too; empty for anywhere.
+        others: episodes that hold one of these, at most.
+    """
+
+    word: str
+    frequency: int
+    beside: Sequence[str] = ()
+    others: int = 0
 
 
 class Surroundings(NamedTuple):
     """An episode among the turns of its session.
 
     Attributes:
-        turn: the episode itself.
         session_id: its session.
         before: the turns before it, the nearest first.
         after: the turns after it, the nearest first.
     """
 
-    turn: Turn
+    episode_id: int
     session_id: str
-    before: Sequence[Turn]
-    after: Sequence[Turn]
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+class Neighbourhood(NamedTuple):
+    """What a ranking knows of some episodes and of the turns around them.
+
+    Attributes:
+        around: the episodes, each among the turns of its session.
+        asking: those of all these turns that end in a question mark.
+        authors: who spoke in each turn that has an author.
+    """
+
+    around: Sequence[Surroundings]
+    asking: frozenset[int]
+    authors: Mapping[int, str]
 
 
 class Reader(Protocol):
@@ -174,7 +206,7 @@ class Reader(Protocol):
     ) -> tuple[list[Episode], list[Episode]]:
         """Return the turns before an episode in scope and those after it, each oldest first."""
 
-    async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
+    async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> Neighbourhood:
         """Return episodes in scope, each with up to `reach` turns in scope on either side, in the order of `ids`.
 
         One that is not in the log any more is left out.
@@ -198,27 +230,25 @@ class Reader(Protocol):
     async def agents(self) -> list[AgentSummary]:
         """Return every agent, the one with most episodes first."""
 
-    async def count(self, scope: Scope) -> int:
-        """Return how many episodes the agent has or, if the filter names a user, the agent has about that user."""
+    async def survey(self, scope: Scope, words: Sequence[str], *, near: int, counted: int) -> Survey:
+        """Look at a scope, and count how many of its episodes hold each word.
 
-    async def span(self, scope: Scope, *, bound: int) -> Span:
-        """Return where the episodes in scope lie; of a scope of more than `bound`, where the newest begin."""
-
-    async def frequencies(self, scope: Scope, words: Sequence[str], span: Span, *, bound: int) -> list[int]:
-        """Return how many episodes hold each word, counted up to `bound`.
-
-        With the index: of the agent and the filter's user, inside the span. Without it: in the whole scope.
+        Args:
+            scope: the agent and the filter.
+            words: folded words.
+            near: a narrow scope lies where its newest `near` episodes do.
+            counted: count each word up to here. With the index the agent and the filter's user narrow the count, and
+                the span; without it the whole filter does.
         """
 
     async def postings(
-        self, scope: Scope, words: Sequence[str], frequencies: Sequence[int], span: Span, *, most: int, bound: int
+        self, scope: Scope, lookups: Sequence[Lookup], span: Span, *, most: int, bound: int
     ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it, newest first.
 
         Args:
             scope: the agent and the whole filter.
-            words: texts; what is no letter or digit in one separates the parts of a phrase.
-            frequencies: what `frequencies` said of each.
+            lookups: the words.
             span: of the scope.
             most: ids for each word.
             bound: episodes that hold a word and are looked at, the newest first.

@@ -9,9 +9,19 @@ from typing import NamedTuple
 
 from episodic.context import Context, ContextItem
 from episodic.model import Episode, Filter, Hit, SearchResult
-from episodic.ports import Reader, Scope, Span
-from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, LOOKED_THROUGH, Word, choose, fits, is_exhaustive
-from episodic.search.rank import REACH, SPREADING, Scored, best, fuse, in_context, weighed
+from episodic.ports import Lookup, Reader, Scope
+from episodic.search.plan import (
+    BUDGET,
+    COUNTED,
+    FEWEST_WORDS,
+    LOOKED_THROUGH,
+    choose,
+    fits,
+    gather,
+    is_exhaustive,
+    lookups,
+)
+from episodic.search.rank import REACH, SPREADING, Scored, best, fuse, in_context, spreading, weighed
 from episodic.search.words import parts_of, words_of
 
 __all__ = ["recall_context", "search"]
@@ -80,38 +90,30 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     words, truncated = words_of(query)
     if not words:
         return _Found((), (), not truncated)
-    span = await reader.span(scope, bound=LOOKED_THROUGH)
-    # Without an index only the newest episodes are looked through, as many for the count as for the search itself.
-    counted = COUNTED if reader.mode == "fts" else LOOKED_THROUGH
-    plan = choose(words, await reader.frequencies(scope, words, span, bound=counted))
-    total = await reader.count(scope)
-    used, left = plan.kept, plan.left
     like = reader.mode == "like"
+    # Without an index only the newest episodes are looked through, as many for the count as for the search itself.
+    counted = LOOKED_THROUGH if like else COUNTED
+    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=counted)
+    plan = choose(words, frequencies)
+    wanted = [Lookup(*word) for word in (*plan.kept, *plan.left)] if like else lookups(plan)
     # Those that are kept although they pass the budget share it.
-    most = BUDGET if like or fits(used) else BUDGET // len(used)
+    most = BUDGET if like or fits(plan.kept) else BUDGET // len(plan.kept)
     bound = LOOKED_THROUGH if like else LOOKED_THROUGH // FEWEST_WORDS
-    postings = await _postings(reader, scope, used, span, most=most, bound=bound)
-    exhaustive = span.is_whole and not truncated and is_exhaustive(used, most)
+    postings = await reader.postings(scope, wanted, span, most=most, bound=bound)
+    left = () if like else plan.left
+    exhaustive = span.is_whole and not truncated and is_exhaustive(plan.kept, most)
     if left and len(set().union(*postings)) < limit:
         # However many there are, together they cost no more than the others.
         most, bound = max(limit, BUDGET // len(left)), LOOKED_THROUGH // len(left)
-        postings += await _postings(reader, scope, left, span, most=most, bound=bound)
+        more = [Lookup(*word) for word in left]
+        wanted, postings = wanted + more, postings + await reader.postings(scope, more, span, most=most, bound=bound)
         exhaustive = exhaustive and is_exhaustive(left, min(most, bound))
-        used, left = used + left, ()
-    skipped = {word.text for word in left}
-    sought = tuple(word for word in words if word not in skipped)
-    held = weighed(used, postings, total)
+        left = ()
+    held = weighed((*plan.kept, *plan.left), gather(wanted, postings), total)
     hits = best(held, max(limit, SPREADING))
-    around = await reader.surroundings(scope, [hit.episode_id for hit in hits[:SPREADING]], reach=REACH)
-    ranked = in_context(hits, around, parts_of(" ".join(words)), held, limit)
-    return _Found(ranked, sought, exhaustive and not left)
-
-
-async def _postings(
-    reader: Reader, scope: Scope, words: Sequence[Word], span: Span, *, most: int, bound: int
-) -> list[list[int]]:
-    texts, frequencies = [word.text for word in words], [word.frequency for word in words]
-    return await reader.postings(scope, texts, frequencies, span, most=most, bound=bound)
+    near = await reader.surroundings(scope, spreading(hits), reach=REACH)
+    ranked = in_context(hits, near, parts_of(" ".join(words)), held, limit)
+    return _Found(ranked, words, exhaustive and not left)
 
 
 async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode], newest: int) -> set[int]:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from episodic import EpisodicLog
 from episodic.folding import PART, PLAIN, folded, indexed_text, pairs
 from episodic.model import text_flaw
-from episodic.ports import Scope
 from episodic.search.words import words_of
 from episodic.sqlite.connect import read_sql, statements
 from episodic.sqlite.fts import match
@@ -156,6 +155,8 @@ def index() -> Iterator[sqlite3.Connection]:
     """An index of words as a log has it, over one table in memory."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute("CREATE TABLE episodes (id INTEGER PRIMARY KEY, agent_id, user_id, author, content, folded)")
+        db.execute("CREATE TABLE agents (number INTEGER PRIMARY KEY, agent_id)")
+        db.execute("INSERT INTO agents VALUES (1, 'a')")
         for statement in statements(read_sql("index")):
             db.execute(statement)
         yield db
@@ -164,9 +165,12 @@ def index() -> Iterator[sqlite3.Connection]:
 def count(index: sqlite3.Connection, content: str, words: tuple[str, ...]) -> list[int]:
     """Index one content alone, and count what each word finds."""
     index.execute("INSERT INTO episodes VALUES (1, 'a', NULL, NULL, ?, ?)", (content, indexed_text(None, content)))
-    index.execute("INSERT INTO episodes_fts (rowid, scope, author, content) SELECT * FROM episodes_indexed")
+    index.execute(
+        """INSERT INTO episodes_fts (rowid, user, author, content)
+        SELECT place, user, author, content FROM episodes_indexed"""
+    )
     found = [
-        index.execute("SELECT count(*) FROM episodes_fts WHERE episodes_fts MATCH ?", (match(Scope("a", None), word),))
+        index.execute("SELECT count(*) FROM episodes_fts WHERE episodes_fts MATCH ?", (match(None, word),))
         for word in words
     ]
     counts = [one.fetchone()[0] for one in found]

@@ -10,22 +10,22 @@ from episodic.sqlite.frequencies import MOST_CHARACTERS, MOST_WORDS, NOTHING, Co
 
 def known(frequencies: Frequencies, match: str, bound: int = 10) -> Counted:
     """Return what is known of one word."""
-    [one] = frequencies.known([match], bound)
+    [one] = frequencies.known([("a", match, bound)])
     return one
 
 
 def test_an_older_count_never_takes_the_place_of_a_newer_one() -> None:
     """Two readers count at once, and the one whose snapshot is older may come last."""
     frequencies = Frequencies()
-    frequencies.learn("refund", 10, Counted(5, upto=50))
-    frequencies.learn("refund", 10, Counted(3, upto=30))
+    frequencies.learn(("a", "refund", 10), Counted(5, upto=50))
+    frequencies.learn(("a", "refund", 10), Counted(3, upto=30))
     assert known(frequencies, "refund") == Counted(5, upto=50)
 
 
 def test_a_count_up_to_one_bound_says_nothing_of_another() -> None:
     """Nine counted up to nine may be a thousand."""
     frequencies = Frequencies()
-    frequencies.learn("refund", 9, Counted(9, upto=50))
+    frequencies.learn(("a", "refund", 9), Counted(9, upto=50))
     assert known(frequencies, "refund", bound=10) == NOTHING
 
 
@@ -33,9 +33,9 @@ def test_the_words_asked_for_least_recently_are_dropped() -> None:
     """A full memory keeps what is in use, whenever it was learnt."""
     frequencies = Frequencies()
     for number in range(MOST_WORDS):
-        frequencies.learn(str(number), 10, Counted(1, upto=1))
+        frequencies.learn(("a", str(number), 10), Counted(1, upto=1))
     assert known(frequencies, "0") == Counted(1, upto=1)
-    frequencies.learn("new", 10, Counted(1, upto=1))
+    frequencies.learn(("a", "new", 10), Counted(1, upto=1))
     assert known(frequencies, "0") == Counted(1, upto=1)
     assert known(frequencies, "1") == NOTHING
     assert known(frequencies, "new") == Counted(1, upto=1)
@@ -44,7 +44,7 @@ def test_the_words_asked_for_least_recently_are_dropped() -> None:
 def test_a_word_of_hundreds_of_characters_is_not_remembered() -> None:
     """What it would take up in memory is not worth a count."""
     frequencies = Frequencies()
-    frequencies.learn("x" * (MOST_CHARACTERS + 1), 10, Counted(1, upto=1))
+    frequencies.learn(("a", "x" * (MOST_CHARACTERS + 1), 10), Counted(1, upto=1))
     assert known(frequencies, "x" * (MOST_CHARACTERS + 1)) == NOTHING
 
 

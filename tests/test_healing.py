@@ -17,8 +17,8 @@ COUNTS = "SELECT (SELECT count(*) FROM episodes_fts_docsize), (SELECT count(*) F
 
 LOSSES = {
     "one row": (
-        """INSERT INTO episodes_fts (episodes_fts, rowid, scope, author, content)
-        SELECT 'delete', id, scope, author, content FROM episodes_indexed WHERE id = 4""",
+        """INSERT INTO episodes_fts (episodes_fts, rowid, user, author, content)
+        SELECT 'delete', place, user, author, content FROM episodes_indexed WHERE id = 4""",
         1,
         "lacks 1 episodes",
     ),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, Plan, Word, choose, is_exhaustive
+from episodic.ports import Lookup
+from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, Plan, Word, choose, gather, is_exhaustive, lookups
 
 FREQUENCIES = st.lists(st.integers(0, COUNTED), max_size=12)
 
@@ -17,12 +18,13 @@ def named(frequencies: list[int]) -> list[str]:
 
 
 def slow_choice(words: list[str], frequencies: list[int], budget: int) -> Plan:
-    """Take the rarest word again and again, until the next one would pass the budget."""
+    """Take the rarest word again and again, until the next one would pass the budget; two if already the first does."""
     present = [Word(*pair) for pair in zip(words, frequencies, strict=True) if pair[1] > 0]
     kept: list[Word] = []
     while present:
         rarest = min(present, key=lambda word: word.frequency)
-        if len(kept) >= FEWEST_WORDS and sum(word.frequency for word in kept) + rarest.frequency > budget:
+        passes = sum(word.frequency for word in kept) + rarest.frequency > budget
+        if passes and (len(kept) >= FEWEST_WORDS or (sum(word.frequency for word in kept) <= budget and kept)):
             break
         present.remove(rarest)
         kept.append(rarest)
@@ -42,6 +44,56 @@ def test_the_two_rarest_words_are_kept_whatever_they_cost() -> None:
     assert plan == ((Word("late", 800), Word("order", 900)), (Word("help", 950),))
 
 
+def test_one_rare_word_is_enough() -> None:
+    """A common word does not join a rare one that is within the budget: it is looked for beside it."""
+    assert choose(["order", "ord-1234"], [900, 1], budget=100) == ((Word("ord-1234", 1),), (Word("order", 900),))
+
+
+def test_common_words_are_looked_for_where_a_rare_one_stands() -> None:
+    """One lookup for each common word, beside all the rare ones together."""
+    plan = Plan((Word("a", 1), Word("b", 2)), (Word("c", BUDGET), Word("d", COUNTED)))
+    assert lookups(plan) == [
+        Lookup("a", 1),
+        Lookup("b", 2),
+        Lookup("c", BUDGET, ["a", "b"], 3),
+        Lookup("d", COUNTED, ["a", "b"], 3),
+    ]
+
+
+def test_common_words_alone_are_looked_for_in_pairs_with_the_two_rarest() -> None:
+    """Their newest rows, and what holds two of them however old."""
+    plan = Plan((Word("a", BUDGET), Word("b", BUDGET + 1)), (Word("c", COUNTED),))
+    assert lookups(plan) == [
+        Lookup("a", BUDGET),
+        Lookup("b", BUDGET + 1),
+        Lookup("b", BUDGET + 1, ["a"], BUDGET),
+        Lookup("c", COUNTED, ["a"], BUDGET),
+        Lookup("c", COUNTED, ["b"], BUDGET + 1),
+    ]
+
+
+def test_what_holds_a_pair_holds_both_words() -> None:
+    """An episode found by two words together is known to hold either."""
+    wanted = [
+        Lookup("a", 9),
+        Lookup("b", 9),
+        Lookup("b", 9, ["a"], 9),
+        Lookup("c", 9, ["a"], 9),
+        Lookup("c", 9, ["b"], 9),
+    ]
+    held = gather(wanted, [[9], [8], [3], [2], [1]])
+    assert held == {"a": {9, 3, 2}, "b": {8, 3, 1}, "c": {2, 1}}
+
+
+def test_what_holds_a_word_beside_one_of_several_is_known_to_hold_that_word_alone() -> None:
+    """Which of the others it holds is told by their own lookups."""
+    assert gather([Lookup("a", 1), Lookup("b", 1), Lookup("c", 9, ["a", "b"], 2)], [[1], [2], [1, 2]]) == {
+        "a": {1},
+        "b": {2},
+        "c": {1, 2},
+    }
+
+
 def test_a_word_that_does_not_occur_is_in_neither_part() -> None:
     """It costs nothing and brings in nothing."""
     assert choose(["zebra", "order"], [0, 3]) == ((Word("order", 3),), ())
@@ -55,7 +107,7 @@ def test_equally_rare_words_stay_in_the_order_of_the_query() -> None:
 
 
 def test_the_default_budget_holds() -> None:
-    """Without a budget of its own a search brings in `BUDGET` rows at the most, unless two words have more."""
+    """Without a budget of its own a search brings in `BUDGET` rows at the most, unless the rarest alone has more."""
     assert choose(["a", "b", "c"], [BUDGET - 2, 1, 1]).left == ()
     assert choose(["a", "b", "c"], [BUDGET - 1, 1, 1]).left == (Word("a", BUDGET - 1),)
 

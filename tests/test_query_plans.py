@@ -19,7 +19,7 @@ import aiosqlite
 import pytest
 
 from episodic import Draft, EpisodicLog, Filter, Settings
-from episodic.ports import Cursor, Scope, Span
+from episodic.ports import Cursor, Lookup, Scope, Span
 from episodic.sqlite.connect import place
 from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.readers import SqliteReader
@@ -133,7 +133,8 @@ def index_for(where: Filter) -> str:
 
 def assert_uses(step: str, index: str) -> None:
     """Check which index a step of a plan uses; what the index of a metadata key is called is its own affair."""
-    assert re.sub(r"(episodes_by_metadata_)\S+", r"\1...", step).startswith(f"SEARCH e USING INDEX {index}")
+    named = re.sub(r"(episodes_by_metadata_)\S+", r"\1...", step).replace(" COVERING ", " ")
+    assert named.startswith(f"SEARCH e USING INDEX {index}")
 
 
 def assert_looked_up(plan: list[str], index: str, *, behind_cursor: bool) -> None:
@@ -226,14 +227,6 @@ async def test_resolved_sessions_are_looked_up_one_by_one(db: Explainer, reader:
             assert_uses(search, "episodes_by_session (session_id=?")
 
 
-async def test_a_count_goes_by_the_roll_up_or_the_user(db: Explainer, reader: SqliteReader) -> None:
-    """How many episodes an agent has is one row; how many about a user is an index alone."""
-    assert await db.plan_of(reader.count(Scope("a", None))) == ["SEARCH agents USING PRIMARY KEY (agent_id=?)"]
-    assert await db.plan_of(reader.count(Scope("a", Filter(user_id="u1")))) == [
-        "SEARCH episodes USING COVERING INDEX episodes_by_user (agent_id=? AND user_id=?)"
-    ]
-
-
 async def test_the_newest_id_is_looked_up(db: Explainer, reader: SqliteReader) -> None:
     """`follow` asks for it ten times a second, so it reads one row."""
     assert await db.plan_of(reader.newest_id()) == ["SEARCH episodes"]
@@ -246,27 +239,40 @@ async def test_postings_are_driven_from_the_index_of_words(db: Explainer, reader
     """
     for where in FILTERS:
         plan = await db.plan_of(
-            reader.postings(Scope("a", where), ["refund", "late"], [9, 2], ANYWHERE, most=5, bound=9)
+            reader.postings(
+                Scope("a", where), [Lookup("refund", 9), Lookup("late", 2, ["once"], 1)], ANYWHERE, most=5, bound=9
+            )
         )
         first, *then = [step for step in plan if step.startswith(("SCAN episodes_fts", "SEARCH e", "SCAN e "))]
         assert first.startswith("SCAN episodes_fts VIRTUAL TABLE INDEX")
-        assert "M3" in first
+        # Between two places of the index, where the agent's episodes are.
+        assert first.endswith("M3><")
         alone = where == Filter(user_id=where.user_id)
         # A word that is cut to its newest episodes is walked backwards, another one forwards.
         assert then == [
-            "SCAN episodes_fts VIRTUAL TABLE INDEX 192:M3" if alone else "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+            "SCAN episodes_fts VIRTUAL TABLE INDEX 192:M3><"
+            if alone
+            else "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
         ]
         assert "TEMP B-TREE" not in "".join(plan)
 
 
-async def test_frequencies_are_counted_in_the_index_of_words_alone(db: Explainer, reader: SqliteReader) -> None:
-    """No episode is read to count a word."""
+async def test_a_survey_counts_in_the_indexes_alone(db: Explainer, reader: SqliteReader) -> None:
+    """Words are counted in the index of words; how many episodes there are is one row, or an index of the user's."""
     for where in FILTERS:
-        plan = await db.plan_of(reader.frequencies(Scope("a", where), ["refund"], ANYWHERE, bound=9))
-        assert "SCAN episodes_fts VIRTUAL TABLE" in "".join(plan)
-        read = [step for step in plan if step.startswith(("SEARCH e", "SCAN e "))]
-        # The index's own table of sizes tells up to which id there is something to count.
-        assert set(read) <= {"SEARCH episodes_fts_docsize"}
+        plan = await db.plan_of(reader.survey(Scope("a", where), ["refund"], near=9, counted=9))
+        assert "SEARCH agents USING INDEX sqlite_autoindex_agents_1 (agent_id=?)" in plan
+        assert [step for step in plan if step.startswith("SCAN episodes_fts VIRTUAL TABLE")]
+        user = "SEARCH episodes USING COVERING INDEX episodes_by_user (agent_id=? AND user_id=?)"
+        assert (user in plan) is (where.user_id is not None)
+        near = [step for step in plan if step.startswith("SEARCH e USING")]
+        narrow = replace(where, roles=None, outcome=None, archived=None) not in (
+            Filter(),
+            Filter(user_id=where.user_id),
+        )
+        assert len(near) == narrow
+        for step in near:
+            assert_uses(step, index_for(where))
 
 
 async def test_the_turns_around_a_hit_are_looked_up_in_its_session(db: Explainer, reader: SqliteReader) -> None:
@@ -290,7 +296,7 @@ async def test_words_without_an_index_are_sought_among_the_newest(db: Explainer)
     """Where words are compared as text, the episodes compared come through the narrowest index, newest first."""
     reader = await db.opened(fts=False)
     for where in FILTERS:
-        plan = await db.plan_of(reader.postings(Scope("a", where), ["refund"], [9], ANYWHERE, most=5, bound=9))
+        plan = await db.plan_of(reader.postings(Scope("a", where), [Lookup("refund", 9)], ANYWHERE, most=5, bound=9))
         [search] = [step for step in plan if step.startswith("SEARCH e USING")]
         assert_uses(search, index_for(where))
         assert_no_scan(plan)

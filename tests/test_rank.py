@@ -9,9 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from episodic.ports import Surroundings, Turn
+from episodic.ports import Neighbourhood, Surroundings
 from episodic.search.plan import Word
-from episodic.search.rank import RECENCY_WEIGHT, Fused, Held, Scored, best, fuse, idf, in_context, weighed
+from episodic.search.rank import (
+    LEAST_SHARE,
+    NOT_AFTER,
+    NOT_BEFORE,
+    RECENCY_WEIGHT,
+    SPREADING,
+    Fused,
+    Held,
+    best,
+    fuse,
+    idf,
+    in_context,
+    spreading,
+    weighed,
+)
 
 TOTAL = 40
 POSTINGS = st.lists(st.lists(st.integers(1, TOTAL), unique=True), max_size=6)
@@ -27,18 +41,22 @@ def words_for(postings: Sequence[Sequence[int]]) -> list[Word]:
     return [Word(f"w{place}", len(ids)) for place, ids in enumerate(postings)]
 
 
-def slow_best(words: Sequence[Word], postings: Sequence[Sequence[int]], total: int, limit: int) -> list[Scored]:
+def held_in(postings: Sequence[Sequence[int]], total: int = TOTAL) -> list[Held]:
+    """Weigh a word for each list."""
+    words = words_for(postings)
+    return weighed(words, {word.text: set(ids) for word, ids in zip(words, postings, strict=True)}, total)
+
+
+def slow_best(postings: Sequence[Sequence[int]], total: int, limit: int) -> dict[int, float]:
     """Look at every episode there is, add up each word's weight by the formula, and sort all."""
-    ranked = []
+    scores = {}
     for number in range(1, total + 1):
-        score, matched = 0.0, []
-        for word, ids in zip(words, postings, strict=True):
-            if number in ids:
-                score += max(math.log((total - word.frequency + 0.5) / (word.frequency + 0.5)), 1e-6)
-                matched.append(word.text)
-        if matched:
-            ranked.append(Scored(number, score, tuple(matched)))
-    return sorted(ranked, key=lambda one: (-one.score, -one.episode_id))[:limit]
+        weights = [
+            max(math.log((total - len(ids) + 0.5) / (len(ids) + 0.5)), 1e-6) for ids in postings if number in ids
+        ]
+        if weights:
+            scores[number] = sum(weights)
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], -item[0]))[:limit])
 
 
 def slow_fusion(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> list[Fused]:
@@ -83,100 +101,104 @@ def test_a_rarer_word_weighs_no_less(total: int, one: int, other: int) -> None:
 
 @given(POSTINGS, LIMITS)
 def test_the_ranking_is_the_one_of_a_slow_reference(postings: list[list[int]], limit: int) -> None:
-    """Ids, scores, the words matched and the order are those of adding up and sorting everything."""
-    words = words_for(postings)
-    ranked, expected = best(weighed(words, postings, TOTAL), limit), slow_best(words, postings, TOTAL, limit)
-    assert [(one.episode_id, one.matched) for one in ranked] == [(one.episode_id, one.matched) for one in expected]
-    assert [one.score for one in ranked] == pytest.approx([one.score for one in expected])
+    """Ids, scores and the order are those of adding up and sorting everything."""
+    ranked, expected = best(held_in(postings), limit), slow_best(postings, TOTAL, limit)
+    assert list(ranked) == list(expected)
+    assert list(ranked.values()) == pytest.approx(list(expected.values()))
 
 
 def test_ties_go_to_the_newer() -> None:
     """Of two episodes with the same words the one with the higher id comes first."""
-    assert [one.episode_id for one in best(weighed([Word("refund", 3)], [[2, 9, 5]], 100), 2)] == [9, 5]
+    assert list(best(held_in([[2, 9, 5]], 100), 2)) == [9, 5]
 
 
 def test_a_rare_word_beats_a_common_one_and_both_beat_either() -> None:
     """An episode's score is the sum of what its words weigh."""
-    words = [Word("ord-1234", 2), Word("order", 3)]
-    assert [one.episode_id for one in best(weighed(words, [[4, 1], [4, 3, 2]], 100), 10)] == [4, 1, 3, 2]
-
-
-def test_matched_words_are_the_rarest_first() -> None:
-    """The words that a hit holds stand in the order of the plan."""
-    [hit] = best(weighed([Word("ord-1234", 1), Word("order", 1)], [[7], [7]], 100), 10)
-    assert hit.matched == ("ord-1234", "order")
+    assert list(best(held_in([[4, 1], [4, 3, 2]], 100), 10)) == [4, 1, 3, 2]
 
 
 def test_nothing_found_ranks_nothing() -> None:
     """Without words, or without episodes that hold them, there is no hit."""
-    assert best(weighed([], [], 10), 5) == []
-    assert best(weighed([Word("zebra", 0)], [[]], 10), 5) == []
+    assert best([], 5) == {}
+    assert best(held_in([[]]), 5) == {}
 
 
-def turn(number: int, *, author: str | None = None, asks: bool = False) -> Turn:
-    """Make a turn."""
-    return Turn(number, author, asks)
+def test_hits_that_hold_little_of_what_the_best_one_holds_do_not_spread() -> None:
+    """Only the best are looked at among their neighbours, and not too many of them."""
+    assert spreading({}) == []
+    assert spreading({3: 10.0, 2: 10 * LEAST_SHARE, 1: 9.9 * LEAST_SHARE}) == [3, 2]
+    assert spreading(dict.fromkeys(range(2 * SPREADING), 1.0)) == list(range(SPREADING))
 
 
-def session_of(count: int, center: int, turns: Mapping[int, Turn] | None = None) -> Surroundings:
+def session_of(count: int, center: int) -> Surroundings:
     """Put turn `center` among `count` turns of one session, numbered from 1."""
-    given_turns = turns or {}
-    before = [given_turns.get(n, turn(n)) for n in range(center - 1, max(0, center - 5), -1)]
-    after = [given_turns.get(n, turn(n)) for n in range(center + 1, min(count, center + 4) + 1)]
-    return Surroundings(given_turns.get(center, turn(center)), "s", before, after)
+    before, after = range(center - 1, max(0, center - 4), -1), range(center + 1, min(count, center + 3) + 1)
+    return Surroundings(center, "s", list(before), list(after))
 
 
-def ranking(around: Surroundings, named: Collection[str] = ()) -> list[int]:
+def ranking(
+    around: Surroundings, named: Collection[str] = (), *, asking: Collection[int] = (), authors: Mapping[int, str] = {}
+) -> list[int]:
     """Rank a session in which one turn holds the only word."""
-    center = around.turn.episode_id
-    hits = [Scored(center, 4.0, ("refund",))]
-    ranked = in_context(hits, [around], named, [Held("refund", 4.0, frozenset({center}))], 10)
+    near = Neighbourhood([around], frozenset(asking), authors)
+    ranked = in_context({around.episode_id: 4.0}, near, named, [Held("refund", 4.0, {around.episode_id})], 10)
     return [one.episode_id for one in ranked]
 
 
 def test_a_hit_leads_its_neighbours_and_the_nearer_the_better() -> None:
     """The turn after a hit gains more than the one before it, and each further one less."""
-    assert ranking(session_of(9, 4)) == [4, 5, 6, 3, 7, 2, 8, 1]
+    assert ranking(session_of(9, 4)) == [4, 5, 3, 6, 2, 7, 1]
 
 
 def test_a_question_gives_way_to_its_answer() -> None:
     """A turn that asks loses a fifth, so that one which is not as near may come before it."""
-    assert ranking(session_of(3, 2, {3: turn(3, asks=True)})) == [2, 1, 3]
-    assert ranking(session_of(4, 2, {3: turn(3, asks=True), 4: turn(4)})) == [2, 4, 1, 3]
+    assert ranking(session_of(3, 2), asking={3}) == [2, 1, 3]
 
 
 def test_who_is_named_has_probably_said_it() -> None:
     """A turn whose author the query names comes before its neighbours, in capitals or not."""
-    assert ranking(session_of(4, 2, {4: turn(4, author="Jo Doe")}), {"jo"})[:2] == [2, 4]
-    assert ranking(session_of(4, 2, {4: turn(4, author="Jo Doe")}), {"ann"})[:2] == [2, 3]
+    assert ranking(session_of(4, 2), {"jo"}, authors={4: "Jo Doe"})[:2] == [2, 4]
+    assert ranking(session_of(4, 2), {"ann"}, authors={4: "Jo Doe"})[:2] == [2, 3]
 
 
 def test_a_session_that_says_more_of_it_comes_first() -> None:
     """Of two hits of equal weight the one whose session holds the words oftener leads, although it is older."""
-    words = [Held("refund", 3.0, frozenset({1, 2, 9}))]
-    hits = [Scored(number, 3.0, ("refund",)) for number in (9, 2, 1)]
+    around = [Surroundings(9, "t", [], []), Surroundings(2, "s", [1], []), Surroundings(1, "s", [], [2])]
+    near = Neighbourhood(around, frozenset(), {})
+    ranked = in_context(dict.fromkeys((9, 2, 1), 3.0), near, (), [Held("refund", 3.0, {1, 2, 9})], 3)
+    assert [one.episode_id for one in ranked] == [2, 1, 9]
+
+
+def test_a_word_said_over_and_over_counts_once_for_a_turn_near_by() -> None:
+    """However many neighbours hold it, a turn without the word gains less than by holding it."""
+    turns = list(range(1, 8))
     around = [
-        Surroundings(turn(9), "t", [], []),
-        Surroundings(turn(2), "s", [turn(1)], []),
-        Surroundings(turn(1), "s", [], [turn(2)]),
+        Surroundings(n, "s", [*range(n - 1, max(0, n - 4), -1)], [*range(n + 1, min(7, n + 3) + 1)]) for n in turns
     ]
-    assert [one.episode_id for one in in_context(hits, around, (), words, 3)] == [2, 1, 9]
+    words = [Held("refund", 3.0, set(turns) - {4})]
+    near = Neighbourhood([one for one in around if one.episode_id != 4], frozenset(), {})
+    scores = {one.episode_id: one.score for one in in_context(dict.fromkeys(set(turns) - {4}, 3.0), near, (), words, 9)}
+    doubt = math.prod((*NOT_AFTER, *NOT_BEFORE))
+    assert scores[1] - scores[4] == pytest.approx(3.0 * doubt)
+    assert len({scores[n] for n in turns if n != 4}) == 1
 
 
 def test_only_what_holds_a_word_is_said_to_match() -> None:
-    """A neighbour is ranked without a word of its own; of a hit each word is named."""
-    around = session_of(2, 1)
-    words = [Held("refund", 4.0, frozenset({1}))]
-    ranked = in_context([Scored(1, 4.0, ("refund",))], [around], (), words, 10)
-    assert [(one.episode_id, one.matched) for one in ranked] == [(1, ("refund",)), (2, ())]
+    """A neighbour is ranked without a word of its own; of a hit each word is named, the rarest first."""
+    near = Neighbourhood([session_of(2, 1)], frozenset(), {})
+    words = [Held("ord-1234", 4.0, {1}), Held("refund", 2.0, {1})]
+    ranked = in_context({1: 6.0}, near, (), words, 10)
+    assert [(one.episode_id, one.matched) for one in ranked] == [(1, ("ord-1234", "refund")), (2, ())]
 
 
 @given(POSTINGS, LIMITS)
 def test_without_surroundings_the_ranking_is_that_of_the_hits(postings: list[list[int]], limit: int) -> None:
     """Hits beyond those that spread keep their scores and their order."""
-    words = weighed(words_for(postings), postings, TOTAL)
+    words = held_in(postings)
     hits = best(words, TOTAL)
-    assert in_context(hits, [], (), words, limit) == hits[:limit]
+    ranked = in_context(hits, Neighbourhood([], frozenset(), {}), (), words, limit)
+    assert [(one.episode_id, one.score) for one in ranked] == list(hits.items())[:limit]
+    assert all(one.matched == tuple(word.text for word in words if one.episode_id in word.ids) for one in ranked)
 
 
 @given(RELEVANT, RECENT, LIMITS)

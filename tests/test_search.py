@@ -248,16 +248,36 @@ async def test_the_limit_is_kept(either: EpisodicLog) -> None:
 
 
 async def test_common_words_join_where_the_rare_ones_find_too_little(log: EpisodicLog) -> None:
-    """Beyond the budget a common word is left out, and comes in after all when the limit is not reached without it."""
+    """Beyond the budget a common word brings in nothing, until the limit is not reached without it."""
     await log.record_many([Draft("a", "s", "user", "order")] * (BUDGET + 50))
     await record_all(log, "late refund", "late refund")
     alone = await log.search("a", "order late refund", 2)
-    assert alone.words == ("late", "refund")
+    assert alone.words == ("order", "late", "refund")
     assert not alone.exhaustive
     assert contents_of(alone) == ["late refund", "late refund"]
     joined = await log.search("a", "order late refund", 5)
-    assert joined.words == ("order", "late", "refund")
     assert contents_of(joined) == ["late refund", "late refund", "order", "order", "order"]
+
+
+async def test_a_common_word_tells_apart_what_a_rare_one_finds(log: EpisodicLog) -> None:
+    """Of two episodes with the rare word the one that holds the common word, too, comes first, although it is older."""
+    await record_all(log, "the refund of an order")
+    await log.record_many([Draft("a", "s", "user", "order")] * (BUDGET + 50))
+    await record_all(log, "a refund")
+    found = await log.search("a", "order refund", 2)
+    assert contents_of(found) == ["the refund of an order", "a refund"]
+    assert found.hits[0].matched == ("refund", "order")
+
+
+async def test_where_all_words_are_common_what_holds_several_comes_first(log: EpisodicLog) -> None:
+    """The episode that holds all three is found among thousands that hold one, however old it is."""
+    common = ["reserve", "table", "jose"]
+    await record_all(log, "Reserve a table for three at Teske's in San Jose")
+    await log.record_many([Draft("a", f"s{n}", "user", common[n % 3]) for n in range(3 * BUDGET + 30)])
+    found = await log.search("a", "reserve a table, Jose", 1)
+    assert contents_of(found) == ["Reserve a table for three at Teske's in San Jose"]
+    assert sorted(found.hits[0].matched) == ["jose", "reserve", "table"]
+    assert not found.exhaustive
 
 
 async def test_a_search_says_whether_it_looked_at_everything(log: EpisodicLog) -> None:
@@ -424,4 +444,5 @@ async def test_an_index_that_lags_behind_is_told(path: Path, sql: Sql) -> None:
         assert (await log.search("a", "hello")).exhaustive
         columns = "id, agent_id, session_id, timestamp, role, content, metadata"
         sql(f"INSERT INTO episodes ({columns}) VALUES (2, 'a', 's', 0, 'user', 'zebra', '{{}}')")  # noqa: S608
+        sql("UPDATE agents SET episodes = 2, newest = 2")
         assert not (await log.search("a", "zebra")).exhaustive

@@ -42,8 +42,6 @@ BEGIN
           AND e.content = line.value ->> 6 AND e.outcome IS line.value ->> 7 AND e.metadata = line.value ->> 8
       );
 
-    INSERT INTO appended (first_id, n) SELECT next_id, NEW.n FROM log_state;
-
     -- The user is that of the lowest id which has one.
     INSERT INTO sessions (agent_id, session_id, user_id, first, last, episodes)
     SELECT
@@ -58,12 +56,14 @@ BEGIN
         last = max(last, excluded.last),
         episodes = episodes + excluded.episodes;
 
-    INSERT INTO agents (agent_id, episodes)
-    SELECT agent_id, count(*)
+    INSERT INTO agents (agent_id, episodes, newest)
+    SELECT agent_id, count(*), max(id)
     FROM episodes
     WHERE id BETWEEN (SELECT next_id FROM log_state) AND (SELECT next_id FROM log_state) + NEW.n - 1
     GROUP BY agent_id
-    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes;
+    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes, newest = excluded.newest;
+
+    INSERT INTO appended (first_id, n) SELECT next_id, NEW.n FROM log_state;
 
     UPDATE log_state SET next_id = next_id + NEW.n, clock = max(clock, NEW.clock), writer = NEW.writer;
 END;

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-__all__ = ["Counted", "Frequencies"]
+__all__ = ["Counted", "Frequencies", "Key"]
+
+Key: TypeAlias = tuple[str, str, int]
+"""The agent, the MATCH string, and the bound: a count that reached its bound says nothing of a higher one."""
 
 # About 10 MB when it is full.
 MOST_WORDS = 50_000
@@ -21,7 +24,7 @@ MOST_CHARACTERS = 400
 
 
 class Counted(NamedTuple):
-    """How many episodes with an id of at most `upto` hold a word."""
+    """How many episodes at a place of at most `upto` in the index hold a word."""
 
     episodes: int
     upto: int
@@ -35,21 +38,18 @@ class Frequencies:
 
     def __init__(self) -> None:
         """Know nothing yet."""
-        # By the MATCH string and the bound: a count that reached its bound says nothing of a higher one.
-        self._known: OrderedDict[tuple[str, int], Counted] = OrderedDict()
+        self._known: OrderedDict[Key, Counted] = OrderedDict()
 
-    def known(self, matches: Sequence[str], bound: int) -> list[Counted]:
-        """Return what is known of each MATCH string, counted up to a bound, in the same order."""
-        keys = [(match, bound) for match in matches]
+    def known(self, keys: Sequence[Key]) -> list[Counted]:
+        """Return what is known of each key, in the same order."""
         for key in keys:
             if key in self._known:
                 self._known.move_to_end(key)
         return [self._known.get(key, NOTHING) for key in keys]
 
-    def learn(self, match: str, bound: int, counted: Counted) -> None:
+    def learn(self, key: Key, counted: Counted) -> None:
         """Remember a count, unless a later one is known."""
-        key = (match, bound)
-        if len(match) > MOST_CHARACTERS or self._known.get(key, NOTHING).upto > counted.upto:
+        if len(key[1]) > MOST_CHARACTERS or self._known.get(key, NOTHING).upto > counted.upto:
             return
         self._known[key] = counted
         self._known.move_to_end(key)

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import aiosqlite
 
 from episodic.folding import ANY_ENDING, spelled
-from episodic.ports import Scope
 from episodic.sqlite.connect import has_fts5, read_sql, run_script, statements, translated
 
-__all__ = ["has_index", "is_told_apart", "match", "prepare_index"]
+__all__ = ["ID_BITS", "ID_MASK", "has_index", "is_told_apart", "match", "prepare_index"]
 
 logger = logging.getLogger("episodic")
 
 EXISTS = "SELECT count(*) FROM sqlite_schema WHERE name = 'episodes_fts'"
 
+# An episode's place in the index is its agent's number in the upper bits and its own id in the lower; see index.sql.
+ID_BITS = 36
+ID_MASK = 2**ID_BITS - 1
+
 # `_docsize` holds one row for each indexed episode; the index itself would read through to the log.
 LOGGED = "SELECT count(*), total(id) FROM episodes"
-INDEXED = "SELECT count(*), total(id) FROM episodes_fts_docsize"
-ORPHANS = """
-SELECT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM episodes AS e WHERE e.id = d.id))
-"""
+INDEXED = f"SELECT count(*), total(id & {ID_MASK}) FROM episodes_fts_docsize"  # noqa: S608 - constants only
+ORPHANS = f"""
+SELECT EXISTS (
+    SELECT 1 FROM episodes_fts_docsize AS d
+    WHERE NOT EXISTS (
+        SELECT 1 FROM episodes AS e CROSS JOIN agents AS a ON a.agent_id = e.agent_id
+        WHERE e.id = d.id & {ID_MASK} AND a.number = d.id >> {ID_BITS}
+    )
+)
+"""  # noqa: S608 - constants only
 MISSING = """
-SELECT count(*) FROM episodes AS e WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = e.id)
+SELECT count(*) FROM episodes_indexed AS i
+WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = i.place)
 """
 INDEX_MISSING = """
-INSERT INTO episodes_fts (rowid, scope, author, content)
-SELECT id, scope, author, content FROM episodes_indexed AS e
-WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = e.id)
+INSERT INTO episodes_fts (rowid, user, author, content)
+SELECT place, user, author, content FROM episodes_indexed AS i
+WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = i.place)
+ORDER BY place
 """
 REBUILD = "INSERT INTO episodes_fts (episodes_fts) VALUES ('rebuild')"
 
@@ -69,28 +81,31 @@ async def has_index(db: aiosqlite.Connection) -> bool:
     return bool(exists) and await has_fts5(db)
 
 
-def match(scope: Scope, word: str) -> str:
-    """Build the MATCH string of one word inside a scope; quotes everything that came from a person.
+def match(user_id: str | None, word: str, beside: Sequence[str] = ()) -> str:
+    """Build the MATCH string of one word; quotes everything that came from a person.
 
     Args:
-        scope: the agent and, if the filter names one, the user.
+        user_id: only what is about this user.
         word: folded text without NUL characters; what is no letter or digit in it separates the parts of a phrase, and
             an asterisk at its end stands for any ending.
+        beside: only where one of these words stands, too.
     """
-    scoped = "" if scope.agent_id is None else f'scope : "{_scope_token(scope)}" AND '
-    return f"{scoped}{{author content}} : {_phrase(word)}"
+    terms = [f"{{author content}} : {_phrase(word)}"]
+    if user_id is not None:
+        terms.insert(0, f'user : "{_user_token(user_id)}"')
+    if beside:
+        terms.append(f"{{author content}} : ({' OR '.join(map(_phrase, beside))})")
+    return " AND ".join(terms)
 
 
-def is_told_apart(scope: Scope) -> bool:
-    """Tell whether the index knows a scope's agent and user from all others."""
-    return scope.agent_id is not None and len(_scope_token(scope)) <= MOST_BYTES
+def is_told_apart(user_id: str | None) -> bool:
+    """Tell whether the index knows a user from all others."""
+    return user_id is None or len(_user_token(user_id)) <= MOST_BYTES
 
 
-def _scope_token(scope: Scope) -> str:
-    """Name a scope as episodes_indexed does: one word for the agent, or one for the agent and the user."""
-    agent = (scope.agent_id or "").encode().hex()
-    user_id = None if scope.where is None else scope.where.user_id
-    return f"a{agent}0" if user_id is None else f"u{agent}x{user_id.encode().hex()}0"
+def _user_token(user_id: str) -> str:
+    """Name a user as episodes_indexed does."""
+    return f"u{user_id.encode().hex()}0"
 
 
 def _phrase(word: str) -> str:

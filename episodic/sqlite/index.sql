@@ -1,21 +1,23 @@
 -- The full-text index: made where SQLite has FTS5, and left alone where it has not.
 
--- What the index sees of an episode. Agent and user are words of their own column, so that a search stays inside its
--- scope from the start; hexadecimal keeps any name one word, and the digit at its end keeps the stemmer off it.
+-- What the index sees of an episode, and at which place: each agent's episodes lie together, in the order of their ids, so
+-- that a search reads those of its agent and no others. The user is a word of its own column; hexadecimal keeps any name
+-- one word, and the digit at its end keeps the stemmer off it.
 CREATE VIEW IF NOT EXISTS episodes_indexed AS
 SELECT
-    id,
-    'a' || hex(agent_id) || '0' || coalesce(' u' || hex(agent_id) || 'x' || hex(user_id) || '0', '') AS scope,
-    CASE WHEN folded IS NULL THEN author END AS author,
-    coalesce(folded, content) AS content
-FROM episodes;
+    (a.number << 36) | e.id AS place,
+    e.id,
+    CASE WHEN e.user_id IS NOT NULL THEN 'u' || hex(e.user_id) || '0' END AS user,
+    CASE WHEN e.folded IS NULL THEN e.author END AS author,
+    coalesce(e.folded, e.content) AS content
+FROM episodes AS e CROSS JOIN agents AS a ON a.agent_id = e.agent_id;
 
 CREATE VIRTUAL TABLE IF NOT EXISTS episodes_fts USING fts5 (
-    scope,
+    user,
     author,
     content,
     content = 'episodes_indexed',
-    content_rowid = 'id',
+    content_rowid = 'place',
     tokenize = 'porter unicode61 categories ''L* N* Co M*'''
 );
 

@@ -2,8 +2,10 @@
 
 CREATE TEMP TRIGGER index_appended INSTEAD OF INSERT ON appended
 BEGIN
-    INSERT INTO episodes_fts (rowid, scope, author, content)
-    SELECT id, scope, author, content
+    -- In the order of the index: FTS5 would start a new segment at each step back.
+    INSERT INTO episodes_fts (rowid, user, author, content)
+    SELECT place, user, author, content
     FROM episodes_indexed
-    WHERE id BETWEEN NEW.first_id AND NEW.first_id + NEW.n - 1;
+    WHERE id BETWEEN NEW.first_id AND NEW.first_id + NEW.n - 1
+    ORDER BY place;
 END;

@@ -6,23 +6,18 @@ and win it back for each row, which beside a busy event loop takes a hundred tim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal, TypeAlias, cast
+from collections.abc import Sequence
+from typing import cast
 
-import aiosqlite
 import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import RejectedError
-from episodic.folding import ANY_ENDING, spelled
 from episodic.model import AgentSummary, Episode, Session
-from episodic.ports import Cursor, Scope, Span, Surroundings, Turn
-from episodic.sqlite.connect import Place, translated
-from episodic.sqlite.filters import conditions, episodes, is_narrowed, looked_up
-from episodic.sqlite.frequencies import Counted, Frequencies
-from episodic.sqlite.fts import is_told_apart, match
+from episodic.ports import Cursor, Scope
+from episodic.sqlite.filters import conditions, episodes
 from episodic.sqlite.order import newest_first, oldest_first
+from episodic.sqlite.searching import SearchingReader
 
 __all__ = ["SqliteReader"]
 
@@ -97,141 +92,13 @@ FROM (
     FROM sessions GROUP BY agent_id ORDER BY 2 DESC, agent_id
 )
 """
-COUNT_AGENT = "SELECT coalesce(sum(episodes), 0) FROM agents WHERE agent_id = ?"
-COUNT_USER = "SELECT count(*) FROM episodes WHERE agent_id = ? AND user_id = ?"
-
-# Whether the index has what the log has, as its newest rows tell.
-INDEXED = "(SELECT max(id) FROM episodes) IS (SELECT max(id) FROM episodes_fts_docsize)"
-WHOLE_SPAN = f"SELECT json_array(0, NULL, NULL, {INDEXED})"
-# The episodes of a session, a stretch of time or a ticket lie close together: looking there alone is quick.
-SPAN = f"""
-SELECT json_array(count(*), min(id), max(id), {INDEXED})
-FROM (SELECT e.id FROM {{}} WHERE {{}} ORDER BY e.timestamp DESC, e.id DESC LIMIT ?)
-"""  # noqa: S608 - constants only
-# Each word with the id behind which it is to be counted.
-FREQUENCIES = """
-SELECT json_array((SELECT max(id) FROM episodes_fts_docsize), json_group_array(
-    CASE WHEN word.value ->> 1 < (SELECT max(id) FROM episodes_fts_docsize) THEN (
-        SELECT count(*)
-        FROM (
-            SELECT 1 FROM episodes_fts
-            WHERE episodes_fts MATCH word.value ->> 0 AND rowid > word.value ->> 1
-            LIMIT ?
-        )
-    ) ELSE 0 END
-))
-FROM json_each(?) AS word
-"""
-FREQUENCIES_BETWEEN = """
-SELECT json_group_array((
-    SELECT count(*)
-    FROM (SELECT 1 FROM episodes_fts WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? LIMIT ?)
-)) FROM json_each(?) AS word
-"""
-# CROSS JOIN keeps the planner from driving the search from an index of the log, which takes a thousand times as long.
-POSTINGS = """
-SELECT json_group_array(json((
-    SELECT json_group_array(id)
-    FROM (
-        SELECT e.id
-        FROM (
-            SELECT rowid FROM episodes_fts
-            WHERE episodes_fts MATCH word.value AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?
-        ) AS hit
-        CROSS JOIN episodes AS e ON e.id = hit.rowid
-        WHERE {}
-        LIMIT ?
-    )
-))) FROM json_each(?) AS word
-"""
-# Agent and user are words of the index already, and each episode that the log itself has to bring in costs as much as
-# twenty rows of the index. Going backwards costs twice as much as forwards, so only what must be cut goes backwards.
-POSTINGS_INDEX_ONLY = """
-SELECT json_group_array(json(CASE WHEN word.value ->> 1 < ? THEN (
-    SELECT json_group_array(rowid) FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0
-) ELSE (
-    SELECT json_group_array(rowid)
-    FROM (SELECT rowid FROM episodes_fts WHERE episodes_fts MATCH word.value ->> 0 ORDER BY rowid DESC LIMIT ?)
-) END)) FROM json_each(?) AS word
-"""
-LIKE_POSTINGS = """
-SELECT json_group_array(json((
-    SELECT json_group_array(id)
-    FROM (
-        SELECT id
-        FROM (SELECT id, author, content, folded FROM {} WHERE {} ORDER BY timestamp DESC LIMIT ?)
-        WHERE coalesce(folded, content) LIKE word.value ESCAPE '\\' OR author LIKE word.value ESCAPE '\\'
-        ORDER BY id DESC
-        LIMIT ?
-    )
-))) FROM json_each(?) AS word
-"""
-
-TURN = "json_array({0}.id, {0}.author, substr(rtrim({0}.content), -1) = '?')"
-NEAR = f"""(
-    SELECT json_group_array({TURN.format("near")})
-    FROM (
-        SELECT e.id, e.author, e.content
-        FROM episodes AS e INDEXED BY episodes_by_session
-        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id AND {{where}} AND {{condition}}
-        ORDER BY e.timestamp {{order}}, e.id {{order}}
-        LIMIT ?
-    ) AS near
-)"""  # noqa: S608 - constants only
-# Turns of the same instant apart from the others: compared as pairs with the id, all of them would be gone through.
-# And with each what the center, which is in scope, makes true of its bounds of time: the planner may take one of them.
-SIDES: tuple[tuple[str, str, Mapping[str, None]], ...] = (
-    ("e.timestamp = c.timestamp AND e.id < c.id", "DESC", {"since": None, "until": None}),
-    ("e.timestamp < c.timestamp", "DESC", {"until": None}),
-    ("e.timestamp = c.timestamp AND e.id > c.id", "ASC", {"since": None, "until": None}),
-    ("e.timestamp > c.timestamp", "ASC", {"since": None}),
-)
-SURROUNDINGS = f"""
-SELECT json_group_array(json_array({TURN.format("c")}, c.session_id, {", ".join(["json({})"] * len(SIDES))}))
-FROM json_each(?) AS wanted CROSS JOIN episodes AS c ON c.id = wanted.value
-"""  # noqa: S608 - constants only
-
 # A session is about 20 turns; the first look covers the usual interleaving, and each further one far more.
 FIRST_WINDOW = 1_000
 WINDOW_GROWTH = 10
 
-SMALLEST_ID, LARGEST_ID = 1, 2**63 - 1
 
-_TurnRow: TypeAlias = "tuple[int, str | None, int]"
-_NearRow: TypeAlias = "tuple[_TurnRow, str, list[_TurnRow], list[_TurnRow], list[_TurnRow], list[_TurnRow]]"
-
-
-class SqliteReader:
+class SqliteReader(SearchingReader):
     """A `ports.Reader` over one connection."""
-
-    def __init__(
-        self,
-        db: aiosqlite.Connection,
-        where: Place,
-        indexed: Mapping[str, str],
-        frequencies: Frequencies,
-        *,
-        fts: bool,
-    ) -> None:
-        """Wrap a connection.
-
-        Args:
-            db: the connection.
-            where: its file, for messages.
-            indexed: metadata keys that have an index, and its name.
-            frequencies: of words in this file, which all its readers share.
-            fts: whether words are looked up in the full-text index.
-        """
-        self.db = db
-        self._where = where
-        self._indexed = indexed
-        self._frequencies = frequencies
-        self._fts = fts
-
-    @property
-    def mode(self) -> Literal["fts", "like"]:
-        """How words are found."""
-        return "fts" if self._fts else "like"
 
     async def recent(
         self, scope: Scope, *, limit: int, latest: int | None = None, before: Cursor | None = None
@@ -257,7 +124,7 @@ class SqliteReader:
     async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
         """Return those of the episodes that are in scope, in the order of `ids`."""
         condition, parameters = conditions(scope, self._indexed)
-        return await self._episodes(FETCH.format(condition), (_array(ids), *parameters))
+        return await self._episodes(FETCH.format(condition), (orjson.dumps(ids).decode(), *parameters))
 
     async def around(
         self, scope: Scope, center: Episode, *, before: int, after: int
@@ -268,26 +135,6 @@ class SqliteReader:
         source, parameters = oldest_first(scope, self._indexed, limit=after, after=cursor)
         later = await self._episodes(LIST.format(source), (*parameters, after))
         return earlier[::-1], later
-
-    async def surroundings(self, scope: Scope, ids: Sequence[int], *, reach: int) -> list[Surroundings]:
-        """Return episodes among the turns of their sessions; see `ports.Reader.surroundings`."""
-        sides: list[str] = []
-        given: list[object] = []
-        for where, order, implied in SIDES:
-            narrowed = scope._replace(where=scope.where and replace(scope.where, **implied))
-            condition, parameters = conditions(narrowed, self._indexed)
-            sides.append(NEAR.format(where=where, condition=condition, order=order))
-            given += [*parameters, reach]
-        answer = await self._answer(SURROUNDINGS.format(*sides), (*given, _array(ids)))
-        return [
-            Surroundings(
-                _turn(turn),
-                session_id,
-                [_turn(one) for one in [*just_before, *before][:reach]],
-                [_turn(one) for one in [*just_after, *after][:reach]],
-            )
-            for turn, session_id, just_before, before, just_after, after in cast("list[_NearRow]", answer)
-        ]
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope; see `ports.Reader.sessions`."""
@@ -316,70 +163,6 @@ class SqliteReader:
         rows = cast("list[tuple[str, int, int, int, int]]", await self._answer(AGENTS, ()))
         return [AgentSummary(*row[:3], from_micros(row[3]), from_micros(row[4])) for row in rows]
 
-    async def count(self, scope: Scope) -> int:
-        """Return how many episodes the agent has, or has about the filter's user."""
-        if scope.where is None or scope.where.user_id is None:
-            return cast("int", await self._answer(COUNT_AGENT, (scope.agent_id,)))
-        return cast("int", await self._answer(COUNT_USER, (scope.agent_id, scope.where.user_id)))
-
-    async def span(self, scope: Scope, *, bound: int) -> Span:
-        """Return where the episodes in scope lie; see `ports.Reader.span`."""
-        if not self._fts:
-            return Span(SMALLEST_ID, LARGEST_ID, await self.count(scope) < bound)
-        where = scope.where and looked_up(scope.where, self._indexed)
-        if not is_narrowed(where):
-            answer = await self._answer(WHOLE_SPAN, ())
-        else:
-            narrow = Scope(scope.agent_id, where)
-            condition, parameters = conditions(narrow, self._indexed)
-            answer = await self._answer(SPAN.format(episodes(narrow, self._indexed), condition), (*parameters, bound))
-        seen, first_id, last_id, is_indexed = cast("tuple[int, int | None, int | None, int]", answer)
-        if seen == bound:
-            # There are more, older ones.
-            return Span(SMALLEST_ID, last_id or LARGEST_ID, is_whole=False)
-        return Span(first_id or SMALLEST_ID, last_id or LARGEST_ID, bool(is_indexed))
-
-    async def frequencies(self, scope: Scope, words: Sequence[str], span: Span, *, bound: int) -> list[int]:
-        """Return how many episodes hold each word; see `ports.Reader.frequencies`."""
-        if not self._fts:
-            unknown = [bound] * len(words)
-            return [len(ids) for ids in await self.postings(scope, words, unknown, span, most=bound, bound=bound)]
-        matches = [match(scope, word) for word in words]
-        if span[:2] == (SMALLEST_ID, LARGEST_ID):
-            return await self._count(matches, bound)
-        given = (span.first_id, span.last_id, bound, _array(matches))
-        return cast("list[int]", await self._answer(FREQUENCIES_BETWEEN, given))
-
-    async def _count(self, matches: Sequence[str], bound: int) -> list[int]:
-        """Count what is new since each word was counted last; a word that reached the bound is counted no more."""
-        known = self._frequencies.known(matches, bound)
-        open_ones = [(word, one) for word, one in zip(matches, known, strict=True) if one.episodes < bound]
-        new: dict[str, int] = {}
-        if open_ones:
-            asked = _array([(word, one.upto) for word, one in open_ones])
-            newest, more = cast("tuple[int | None, list[int]]", await self._answer(FREQUENCIES, (bound, asked)))
-            for (word, one), count in zip(open_ones, more, strict=True):
-                new[word] = min(bound, one.episodes + count)
-                self._frequencies.learn(word, bound, Counted(new[word], max(newest or 0, one.upto)))
-        return [new.get(word, one.episodes) for word, one in zip(matches, known, strict=True)]
-
-    async def postings(
-        self, scope: Scope, words: Sequence[str], frequencies: Sequence[int], span: Span, *, most: int, bound: int
-    ) -> list[list[int]]:
-        """Return for each word the newest episodes in scope that hold it; see `ports.Reader.postings`."""
-        condition, parameters = conditions(scope, self._indexed)
-        if self._fts:
-            matches = [match(scope, word) for word in words]
-            if not is_narrowed(scope.where) and is_told_apart(scope):
-                asked = _array(list(zip(matches, frequencies, strict=True)))
-                unsorted = cast("list[list[int]]", await self._answer(POSTINGS_INDEX_ONLY, (most, most, asked)))
-                return [sorted(ids, reverse=True) for ids in unsorted]
-            given = (span.first_id, span.last_id, bound, *parameters, most, _array(matches))
-            return cast("list[list[int]]", await self._answer(POSTINGS.format(condition), given))
-        patterns = _array([_like_pattern(word) for word in words])
-        sql = LIKE_POSTINGS.format(episodes(scope, self._indexed), condition)
-        return cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns)))
-
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)
         if answer is None:
@@ -389,23 +172,3 @@ class SqliteReader:
 
     async def _episodes(self, sql: str, parameters: Sequence[object]) -> list[Episode]:
         return [decode_episode(row) for row in cast("list[list[object]]", await self._answer(sql, parameters))]
-
-    async def _answer(self, sql: str, parameters: Sequence[object]) -> object:
-        with translated(self._where.path):
-            [(answer,)] = await self.db.execute_fetchall(sql, parameters)
-        return orjson.loads(answer) if isinstance(answer, str) else answer
-
-
-def _turn(row: _TurnRow) -> Turn:
-    number, author, asks = row
-    return Turn(number, author, bool(asks))
-
-
-def _array(values: Sequence[object]) -> str:
-    return orjson.dumps(values).decode()
-
-
-def _like_pattern(word: str) -> str:
-    text = spelled(word.removesuffix(ANY_ENDING))
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"%{escaped}%"

@@ -39,10 +39,13 @@ CREATE TABLE sessions (
     PRIMARY KEY (agent_id, session_id)
 ) WITHOUT ROWID;
 
+-- An agent's number is the upper part of its episodes' ids in the index of words; see index.sql.
 CREATE TABLE agents (
-    agent_id TEXT    NOT NULL PRIMARY KEY,
-    episodes INTEGER NOT NULL
-) WITHOUT ROWID;
+    number   INTEGER PRIMARY KEY CHECK (number < 1 << 27),
+    agent_id TEXT    NOT NULL UNIQUE,
+    episodes INTEGER NOT NULL,
+    newest   INTEGER NOT NULL
+);
 
 -- One row: the id of the next episode, whichever process writes it; the latest time that the log itself gave; and the
 -- number of the writer that was the last to append.
