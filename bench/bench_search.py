@@ -1,158 +1,166 @@
-"""Finding: how much of the evidence for a question is among the first hits, beside the recipe that everyone copies.
+"""Finding: how much of the evidence for a question is among the first hits, and how soon, beside what others use.
 
-LoCoMo (snap-research/locomo, CC BY-NC 4.0, evaluation only) is not part of the project: set EPISODIC_LOCOMO to its
-turns and questions as gzipped JSON lines.
+LoCoMo (snap-research/locomo, CC BY-NC 4.0, evaluation only) and the Schema-Guided Dialogues (CC BY-SA 4.0) are no part
+of the project: EPISODIC_DATA names the folder that holds them as `bench/haystack.py` reads them.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
-import re
-import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from time import perf_counter
-from typing import NamedTuple, TypeAlias
 
-import orjson
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from bench.rounds import bar, percentiles
-from bench.stage import Stage
-from episodic import Draft
+from bench.bench_read import drop_from_page_cache
+from bench.finding import Quality, Where, by_recall, by_search, compared, recipe, tantivy_index
+from bench.haystack import DIALOGUES, LOCOMO, Question, haystack, locomo
+from bench.load import offered
+from bench.rounds import bar
+from bench.stage import CHUNK, Effort, Pool, Stage
+from episodic import EpisodicLog, Filter
 
-LOCOMO = Path(
-    os.environ.get("EPISODIC_LOCOMO", Path(__file__).parents[2] / "shared/data/retrieval/locomo_dev.jsonl.gz")
-)
-BEGUN = datetime(2023, 1, 1, tzinfo=UTC)
-LOOKED_AT = 10
+NEEDS_LOCOMO = pytest.mark.skipif(not LOCOMO.exists(), reason="LoCoMo is not there: set EPISODIC_DATA")
+NEEDS_DIALOGUES = pytest.mark.skipif(not DIALOGUES.exists(), reason="the dialogues are not there: set EPISODIC_DATA")
 
-RECIPE = """
-CREATE TABLE episodes (id INTEGER PRIMARY KEY, agent_id TEXT, content TEXT);
-CREATE VIRTUAL TABLE episodes_fts USING fts5 (content, agent_id UNINDEXED, episode_id UNINDEXED);
-"""
-RECIPE_SEARCH = """
-SELECT episode_id FROM episodes_fts JOIN episodes ON episodes.id = episode_id
-WHERE episodes_fts MATCH ? AND episodes.agent_id = ? ORDER BY bm25(episodes_fts) LIMIT ?
-"""
+SCOPES: dict[str, Where] = {
+    "agent": lambda _: None,
+    "user": lambda question: Filter(user_id=question.user_id),
+    "session": lambda question: Filter(session_id=question.session_id),
+}
 
+# The recipe takes up to a second for a question.
+RECIPE_STEP = 16
 
-class Question(NamedTuple):
-    """A question about one conversation, and the places of the turns that hold the answer."""
+# Records that come in each second while questions are asked, and how many questions.
+OFFERED = 5_000
+WRITING_STEP = 4
 
-    agent_id: str
-    text: str
-    evidence: frozenset[int]
-
-
-class Quality(NamedTuple):
-    """Shares of the evidence among the first 5 and 10, the mean reciprocal rank, and the seconds of each search."""
-
-    first_5: float
-    first_10: float
-    mrr: float
-    seconds: Sequence[float]
+# Where the plot of the cost begins to be one of size.
+SMALL, LARGE = 100_000, 1_000_000
 
 
-Find: TypeAlias = Callable[[Question], Awaitable[Sequence[int]]]
-"""Returns the places of turns, the best first."""
-
-
-@pytest.mark.skipif(not LOCOMO.exists(), reason="LoCoMo is not there: set EPISODIC_LOCOMO to its gzipped JSON lines")
+@NEEDS_LOCOMO
 def test_locomo(benchmark: BenchmarkFixture, stage: Stage) -> None:
     """Each conversation is the history of an agent of its own."""
     benchmark.group = "finding"
-    drafts, questions = corpus(LOCOMO)
+    conversations = locomo()
+    sessions = [[replace(turn, agent_id=turn.user_id or "") for turn in turns] for turns in conversations.sessions]
+    questions = [question._replace(agent_id=question.user_id) for question in conversations.questions]
     if benchmark.disabled:
         questions = questions[:20]
     log = stage.log()
+    drafts = [turn for turns in sessions for turn in turns]
     stage.run(log.record_many(drafts))
-    recipe = filled_recipe(drafts)
-
-    async def search(question: Question) -> Sequence[int]:
-        found = await log.search(question.agent_id, question.text, LOOKED_AT)
-        return [hit.episode.id for hit in found.hits]
-
-    async def recall(question: Question) -> Sequence[int]:
-        context = await log.recall_context(question.agent_id, question.text, LOOKED_AT)
-        return [item.episode.id for item in context.items]
-
-    def recipe_joining(operator: str) -> Find:
-        async def find(question: Question) -> Sequence[int]:
-            words = operator.join(f'"{word}"' for word in re.findall(r"\w+", question.text))
-            rows = recipe.execute(RECIPE_SEARCH, (words, question.agent_id, LOOKED_AT))
-            return [number for (number,) in rows]
-
-        return find
-
+    joined_by = stage.enter(recipe(stage.folder, drafts))
     ways = {
-        "search": search,
-        "recall_context": recall,
-        "recipe, all words": recipe_joining(" "),
-        "recipe, any word": recipe_joining(" OR "),
+        "search": by_search(log),
+        "recall_context": by_recall(log),
+        "recipe, all words": joined_by(" "),
+        "recipe, any word": joined_by(" OR "),
     }
     found: dict[str, Quality] = {}
-    benchmark.pedantic(
-        lambda: found.update({name: stage.run(measured(find, questions)) for name, find in ways.items()}), rounds=1
-    )  # type: ignore[no-untyped-call]
-    recipe.close()
-    for name, quality in found.items():
-        figures = {"r@5": quality.first_5, "r@10": quality.first_10, "mrr": quality.mrr}
-        benchmark.extra_info[name] = figures | dict(percentiles(quality.seconds))
+    benchmark.pedantic(lambda: found.update(stage.run(compared(ways, questions))), rounds=1)  # type: ignore[no-untyped-call]
+    benchmark.extra_info.update(episodes=len(drafts), ways=figures(found))
     ours = found["search"]
-    lost = ours.first_10 - found["recall_context"].first_10
-    bar(benchmark, "search: evidence among the first 10, LoCoMo", figure=ours.first_10, least=0.785, unit="")
+    lost = ours.recall - found["recall_context"].recall
+    bar(benchmark, "search: evidence among the first 10, LoCoMo", figure=ours.recall, least=0.785, unit="")
     bar(benchmark, "search: mean reciprocal rank, LoCoMo", figure=ours.mrr, least=0.575, unit="")
     bar(benchmark, "recall_context: evidence that recency costs, LoCoMo", figure=lost, most=0.01, unit="")
 
 
-async def measured(find: Find, questions: Sequence[Question]) -> Quality:
-    """Ask all questions and compare what is found with the evidence."""
-    first_5 = first_10 = mrr = 0.0
-    seconds: list[float] = []
+@pytest.fixture(scope="session")
+def p95_by_size() -> dict[int, float]:
+    """How long a search of one user took in logs of several sizes, in this run."""
+    return {}
+
+
+@NEEDS_LOCOMO
+@NEEDS_DIALOGUES
+def test_haystack(  # noqa: PLR0917
+    benchmark: BenchmarkFixture, effort: Effort, stage: Stage, pool: Pool, size: int, p95_by_size: dict[int, float]
+) -> None:
+    """The conversations are one agent's among the task dialogues of many."""
+    benchmark.group = f"haystack, {size:,} episodes"
+    turns = min(size, 30 * effort.most_rows)
+    conversations = locomo()
+    questions = conversations.questions[:5] if benchmark.disabled else conversations.questions
+    path = stage.folder / "haystack.db"
+    stage.run(fill(path, turns))
+    cold = stage.run(first_of_all(path, questions[:: max(1, len(questions) // effort.cold_calls)]))
+    log = stage.log(path)
+    index = tantivy_index(stage.folder / "tantivy", haystack(conversations.sessions, turns))
+    joined_by = stage.enter(recipe(stage.folder, haystack(conversations.sessions, turns)))
+    ways = {f"search, {scope}": by_search(log, where) for scope, where in SCOPES.items()}
+    ways |= {f"recall_context, {scope}": by_recall(log, where) for scope, where in SCOPES.items()}
+    first = stage.run(compared(ways, questions))
+    ways |= {
+        "tantivy, all words": index(stopwords=True, scoped=False),
+        "tantivy, all words, of the agent": index(stopwords=True, scoped=True),
+        "tantivy, no stopwords, of the agent": index(stopwords=False, scoped=True),
+    }
+    found: dict[str, Quality] = {}
+    benchmark.pedantic(lambda: found.update(stage.run(compared(ways, questions))), rounds=1)  # type: ignore[no-untyped-call]
+    slow = {
+        "recipe, all words": joined_by(" "),
+        "recipe, any word": joined_by(" OR "),
+        "search, for the recipe": ways["search, agent"],
+    }
+    found |= stage.run(compared(slow, questions[::RECIPE_STEP]))
+    writing = stage.run(beside_writes(log, pool, questions[::WRITING_STEP]))
+    states = {
+        "search, agent, first call on a cold log": cold,
+        **{f"{name}, words asked for first": quality for name, quality in first.items() if name.startswith("search")},
+        **{f"{name}, beside {OFFERED:,} records/s": quality for name, quality in writing.items()},
+    }
+    benchmark.extra_info.update(episodes=turns, ways=figures(found | states))
+    ours, user, theirs = found["search, agent"], found["search, user"], found["tantivy, all words"]
+    named = f"search among {turns:,} episodes"
+    lost = ours.recall - found["recall_context, agent"].recall
+    bar(benchmark, f"{named}: evidence among the first 10", figure=ours.recall, least=0.68, unit="")
+    bar(benchmark, f"{named}: the same against tantivy", figure=ours.recall / theirs.recall, least=1.6)
+    bar(benchmark, f"{named}: p95 against tantivy with all words", figure=ours.p95 / theirs.p95, most=0.8)
+    against = found["search, for the recipe"].p95 / found["recipe, any word"].p95
+    bar(benchmark, f"{named}: p95 against the recipe with any word", figure=against, most=1 / 60)
+    bar(benchmark, f"{named}: p95 of one user against the whole agent", figure=user.p95 / ours.p95, most=0.5)
+    bar(benchmark, f"{named}: evidence that recency costs recall_context", figure=lost, most=0.01, unit="")
+    p95_by_size[turns] = user.p95
+    if turns == LARGE and SMALL in p95_by_size:
+        growth = p95_by_size[LARGE] / p95_by_size[SMALL]
+        bar(benchmark, "p95 of one user among a million against a hundred thousand", figure=growth, most=1.5)
+
+
+def figures(found: Mapping[str, Quality]) -> dict[str, dict[str, float]]:
+    """Return everything by name, for the report."""
+    return {name: quality.figures() for name, quality in found.items()}
+
+
+async def fill(path: Path, turns: int) -> None:
+    """Make the log."""
+    drafts = haystack(locomo().sessions, turns)
+    async with EpisodicLog.open(path) as log:
+        while chunk := list(islice(drafts, CHUNK)):
+            await log.record_many(chunk)
+
+
+async def first_of_all(path: Path, questions: Sequence[Question]) -> Quality:
+    """Ask each question as the first one of a log that was just opened, its pages not in memory."""
+    cold = Quality()
     for question in questions:
-        begun = perf_counter()
-        ids = await find(question)
-        seconds.append(perf_counter() - begun)
-        first_5 += len(question.evidence.intersection(ids[:5])) / len(question.evidence)
-        first_10 += len(question.evidence.intersection(ids)) / len(question.evidence)
-        mrr += next((1 / rank for rank, number in enumerate(ids, start=1) if number in question.evidence), 0.0)
-    return Quality(first_5 / len(questions), first_10 / len(questions), mrr / len(questions), seconds)
+        drop_from_page_cache(path)
+        async with EpisodicLog.open(path, read_only=True) as log:
+            asked = await compared({"cold": by_search(log)}, [question])
+        cold.first_5 += asked["cold"].first_5
+        cold.first_10 += asked["cold"].first_10
+        cold.reciprocal += asked["cold"].reciprocal
+        cold.seconds += asked["cold"].seconds
+    return cold
 
 
-def corpus(path: Path) -> tuple[list[Draft], list[Question]]:
-    """Read the turns, which a new log numbers from 1 in this order, and the questions that have evidence."""
-    with gzip.open(path) as file:
-        lines = [orjson.loads(line) for line in file]
-    turns = [line for line in lines if line["type"] == "episode"]
-    places = {(turn["conv"], turn["id"]): place for place, turn in enumerate(turns, start=1)}
-    drafts = [
-        Draft(
-            turn["conv"],
-            f"{turn['conv']}/{turn['session']}",
-            "user",
-            f"{turn['text']} [{turn['caption']}]" if turn.get("caption") else turn["text"],
-            author=turn["speaker"],
-            timestamp=BEGUN + timedelta(seconds=place),
-        )
-        for place, turn in enumerate(turns)
-    ]
-    questions = [
-        Question(line["conv"], line["question"], frozenset(places[line["conv"], key] for key in line["evidence"]))
-        for line in lines
-        if line["type"] == "query" and line["evidence"]
-    ]
-    return drafts, questions
-
-
-def filled_recipe(drafts: Sequence[Draft]) -> sqlite3.Connection:
-    """Make the table and the index of the well-known recipe in memory, and fill them with the same turns."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    db.executescript(RECIPE)
-    rows = [(place, draft.agent_id, f"{draft.author}: {draft.content}") for place, draft in enumerate(drafts, start=1)]
-    db.executemany("INSERT INTO episodes VALUES (?, ?, ?)", rows)
-    db.execute("INSERT INTO episodes_fts SELECT content, agent_id, id FROM episodes")
-    return db
+async def beside_writes(log: EpisodicLog, pool: Pool, questions: Sequence[Question]) -> dict[str, Quality]:
+    """Ask while thousands of records come in each second."""
+    ways = {"search, agent": by_search(log), "search, user": by_search(log, SCOPES["user"])}
+    async with offered(log, pool.part(0, CHUNK), OFFERED):
+        return await compared(ways, questions)

@@ -50,12 +50,14 @@ class Question(NamedTuple):
     """A question about one conversation.
 
     Attributes:
+        agent_id: whose log is asked.
         user_id: whose conversation it is.
         text: the question.
         evidence: event ids of the turns that hold the answer.
         session_id: the session of the first of them.
     """
 
+    agent_id: str
     user_id: str
     text: str
     evidence: frozenset[str]
@@ -92,7 +94,9 @@ def locomo(path: Path = LOCOMO) -> Conversations:
     for line in lines:
         if line["type"] == "query" and line["evidence"]:
             evidence = [f"{line['conv']}/{key}" for key in line["evidence"]]
-            questions.append(Question(line["conv"], line["question"], frozenset(evidence), session_of[evidence[0]]))
+            questions.append(
+                Question(AGENT, line["conv"], line["question"], frozenset(evidence), session_of[evidence[0]])
+            )
     return Conversations([list(turns) for _, turns in groupby(drafts, lambda draft: draft.session_id)], questions)
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from itertools import cycle
+from itertools import cycle, islice
 from time import perf_counter
 
 from episodic import Draft, EpisodicLog
 
-__all__ = ["half_busy", "record_all", "saturated", "spread_over"]
+__all__ = ["half_busy", "offered", "record_all", "saturated", "spread_over"]
 
 # What a web framework does in one go: parse a body, render a template.
 BUSY_SECONDS = 0.002
 
 SATURATING_TASKS = 1_000
+
+OFFER_EVERY = 0.005
 
 # Until the batches have their full size.
 RAMP_SECONDS = 0.2
@@ -42,24 +44,49 @@ async def record_all(log: EpisodicLog, drafts: Iterable[Draft], tasks: int) -> l
     """
     seconds: list[float] = []
 
-    async def record(draft: Draft) -> None:
+    async def timed(draft: Draft) -> None:
         begun = perf_counter()
-        await log.record(
-            draft.agent_id,
-            draft.session_id,
-            draft.role,
-            draft.content,
-            user_id=draft.user_id,
-            author=draft.author,
-            outcome=draft.outcome,
-            metadata=draft.metadata,
-            timestamp=draft.timestamp,
-            event_id=draft.event_id,
-        )
+        await record(log, draft)
         seconds.append(perf_counter() - begun)
 
-    await spread_over(tasks, drafts, record)
+    await spread_over(tasks, drafts, timed)
     return seconds
+
+
+async def record(log: EpisodicLog, draft: Draft) -> None:
+    """Record one draft by itself."""
+    await log.record(
+        draft.agent_id,
+        draft.session_id,
+        draft.role,
+        draft.content,
+        user_id=draft.user_id,
+        author=draft.author,
+        outcome=draft.outcome,
+        metadata=draft.metadata,
+        timestamp=draft.timestamp,
+        event_id=draft.event_id,
+    )
+
+
+@asynccontextmanager
+async def offered(log: EpisodicLog, drafts: Sequence[Draft], rate: int) -> AsyncIterator[None]:
+    """Record so many drafts a second, evenly, while the block runs, whether the ones before are acknowledged or not."""
+
+    async def offer() -> None:
+        begun, sent, left = perf_counter(), 0, cycle(drafts)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                due = int((perf_counter() - begun) * rate)
+                for draft in islice(left, due - sent):
+                    group.create_task(record(log, draft))
+                sent = due
+                await asyncio.sleep(OFFER_EVERY)
+
+    async with _beside(offer()):
+        yield
+    # Behind all that was queued.
+    await log.record_many(drafts[:1])
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 Info: TypeAlias = dict[str, Any]
 
 OURS, THEIRS, LIMIT = "#1f6f8b", "#c0843d", "#a33b3b"
+SHARES = ("r@5", "r@10", "mrr")
 STATES = ("idle", "writing", "cold")
 
 # Above this share of the CPUs taken by others, a ratio says as much about them.
@@ -33,6 +34,10 @@ class Run(NamedTuple):
     def of(self, group: str) -> list[Info]:
         """Return what the benchmarks of a group kept."""
         return self.groups.get(group, [])
+
+    def searches(self) -> list[Info]:
+        """Return what the benchmarks of finding kept."""
+        return [i for group, infos in self.groups.items() if group.startswith(("finding", "haystack")) for i in infos]
 
     def reads(self) -> list[Info]:
         """Return what the benchmarks of reading kept."""
@@ -124,6 +129,16 @@ def report(run: Run, plot: str) -> Iterator[str]:
         ),
     )
 
+    for info in run.searches():
+        yield from section(
+            f"Finding the evidence for questions among {info['episodes']:,} episodes",
+            ("", "questions", "r@5", "r@10", "MRR", "p50 ms", "p95 ms", "p99 ms"),
+            (
+                (name, f"{way['questions']}", *(f"{way[share]:.3f}" for share in SHARES), *milliseconds(way))
+                for name, way in info["ways"].items()
+            ),
+        )
+
 
 def machine(run: Run) -> Iterator[str]:
     """Say where the figures come from."""
@@ -162,12 +177,16 @@ def milliseconds(info: Info) -> list[str]:
 
 def draw(run: Run, target: Path) -> None:
     """Draw the rates, the reads and the bars."""
-    figure, ((rates, against), (reads, limits)) = plt.subplots(2, 2, figsize=(15, 11), layout="constrained")
+    figure, ((rates, against), (reads, costs), (limits, empty)) = plt.subplots(
+        3, 2, figsize=(15, 17), layout="constrained"
+    )
     draw_rates(rates, run.of("record"))
     draw_peers(against, run)
     draw_reads(reads, run.reads())
+    draw_costs(costs, run.searches())
     draw_bars(limits, bars(run))
-    for axes in (rates, against, reads, limits):
+    empty.set_axis_off()
+    for axes in (rates, against, reads, costs, limits):
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle("\n".join(line.strip("- *") for line in machine(run)), fontsize=9)
     figure.savefig(target, dpi=110)
@@ -226,6 +245,28 @@ def draw_reads(axes: Axes, infos: Sequence[Info]) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
+    axes.legend(frameon=False, fontsize=8)
+
+
+def draw_costs(axes: Axes, infos: Sequence[Info]) -> None:
+    """Draw the p95 of each way to search by the number of episodes."""
+    axes.set_title("a search, p95 in ms, by the number of episodes (logarithmic)")
+    sizes = sorted((info["episodes"], info["ways"]) for info in infos if "search, agent" in info["ways"])
+    if not sizes:
+        return
+    lines = {
+        "search, agent": ("o-", OURS),
+        "search, user": ("v-", OURS),
+        "tantivy, all words": ("s--", THEIRS),
+        "tantivy, all words, of the agent": ("D--", THEIRS),
+        "recipe, any word": ("^--", LIMIT),
+    }
+    for name, (style, color) in lines.items():
+        axes.plot([size for size, _ in sizes], [ways[name]["p95"] for _, ways in sizes], style, color=color, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.legend(frameon=False, fontsize=8)
 
 
