@@ -116,20 +116,25 @@ def test_haystack(  # noqa: PLR0917
         **{f"{name}, beside {OFFERED:,} records/s": quality for name, quality in writing.items()},
     }
     benchmark.extra_info.update(episodes=turns, ways=figures(found | states))
+    p95_by_size[turns] = found["search, user"].p95
+    if turns == LARGE:
+        hold_to_bars(benchmark, found, p95_by_size)
+
+
+def hold_to_bars(benchmark: BenchmarkFixture, found: Mapping[str, Quality], p95_by_size: Mapping[int, float]) -> None:
+    """Note what must be reached among a million."""
     ours, user, theirs = found["search, agent"], found["search, user"], found["tantivy, all words"]
-    named = f"search among {turns:,} episodes"
     lost = ours.recall - found["recall_context, agent"].recall
-    bar(benchmark, f"{named}: evidence among the first 10", figure=ours.recall, least=0.68, unit="")
-    bar(benchmark, f"{named}: the same against tantivy", figure=ours.recall / theirs.recall, least=1.6)
-    bar(benchmark, f"{named}: p95 against tantivy with all words", figure=ours.p95 / theirs.p95, most=0.8)
     against = found["search, for the recipe"].p95 / found["recipe, any word"].p95
-    bar(benchmark, f"{named}: p95 against the recipe with any word", figure=against, most=1 / 60)
-    bar(benchmark, f"{named}: p95 of one user against the whole agent", figure=user.p95 / ours.p95, most=0.5)
-    bar(benchmark, f"{named}: evidence that recency costs recall_context", figure=lost, most=0.01, unit="")
-    p95_by_size[turns] = user.p95
-    if turns == LARGE and SMALL in p95_by_size:
+    bar(benchmark, "haystack: evidence among the first 10", figure=ours.recall, least=0.68, unit="")
+    bar(benchmark, "haystack: the same against tantivy, all words", figure=ours.recall / theirs.recall, least=1.6)
+    bar(benchmark, "haystack: p95 against tantivy, all words", figure=ours.p95 / theirs.p95, most=0.8)
+    bar(benchmark, "haystack: p95 against the recipe, any word", figure=against, most=1 / 60)
+    bar(benchmark, "haystack: p95 of one user against the whole agent", figure=user.p95 / ours.p95, most=0.5)
+    bar(benchmark, "haystack: evidence that recency costs recall_context", figure=lost, most=0.01, unit="")
+    if SMALL in p95_by_size:
         growth = p95_by_size[LARGE] / p95_by_size[SMALL]
-        bar(benchmark, "p95 of one user among a million against a hundred thousand", figure=growth, most=1.5)
+        bar(benchmark, "haystack: p95 of one user against that among a hundred thousand", figure=growth, most=1.5)
 
 
 def figures(found: Mapping[str, Quality]) -> dict[str, dict[str, float]]:

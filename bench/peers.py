@@ -44,9 +44,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 # What must follow the rows of a transaction; their ids begin with `log_state.next_id`.
 FOLLOW_UP = (
     """
-    INSERT INTO agents (agent_id, episodes, newest)
-    SELECT agent_id, count(*), max(id) FROM episodes WHERE id >= (SELECT next_id FROM log_state) GROUP BY agent_id
-    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes, newest = excluded.newest
+    INSERT INTO agents (agent_id, episodes)
+    SELECT agent_id, count(*) FROM episodes WHERE id >= (SELECT next_id FROM log_state) GROUP BY agent_id
+    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes
     """,
     """
     INSERT INTO episodes_fts (rowid, user, author, content)

@@ -7,7 +7,7 @@ theirs. Times are microseconds since 1970 in UTC.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
@@ -78,7 +78,7 @@ def draft_metadata(draft: Draft) -> tuple[str, dict[str, JSON]]:
         return "{}", {}
     metadata = dict(draft.metadata)
     try:
-        encoded = orjson.dumps(metadata, option=_METADATA)
+        encoded = orjson.dumps(metadata, default=_plain, option=_METADATA)
         own = orjson.loads(encoded)
     except (TypeError, ValueError) as exc:
         msg = f"metadata is not JSON: {exc}"
@@ -149,6 +149,17 @@ def decode_session(fields: list[object]) -> Session:
     return Session(*fields)  # type: ignore[arg-type]
 
 
+def _plain(value: object) -> object:
+    """Give orjson a mapping or a sequence of another type as one of those that it knows."""
+    match value:
+        case Mapping():
+            return dict(value)
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return list(value)
+    msg = f"a {type(value).__name__} is none of JSON's types"
+    raise TypeError(msg)
+
+
 def _metadata_flaw(value: object) -> str | None:
     """Find what orjson would change without a word."""
     match value:
@@ -160,7 +171,7 @@ def _metadata_flaw(value: object) -> str | None:
             return text_flaw(value)
         case Mapping():
             parts = [part for item in value.items() for part in item]
-        case list() | tuple():
+        case Sequence() if not isinstance(value, bytes | bytearray):
             parts = list(value)
         case _:
             return f"holds a {type(value).__name__}, which JSON does not have; use text, numbers, lists or objects"

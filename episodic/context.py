@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from episodic.errors import FilterError, shown
 from episodic.model import Episode
 
 __all__ = ["Context", "ContextItem", "estimate_tokens"]
@@ -71,11 +72,11 @@ class Context:
             The text; empty when there is nothing to say or no room to say anything.
 
         Raises:
-            ValueError: when `max_tokens` is negative.
+            FilterError: `max_tokens` is no whole number of at least 0.
         """
-        if max_tokens < 0:
-            msg = f"max_tokens must be at least 0, not {max_tokens}"
-            raise ValueError(msg)
+        if not isinstance(max_tokens, int) or isinstance(max_tokens, bool) or max_tokens < 0:
+            msg = f"max_tokens must be a whole number of at least 0, not {shown(max_tokens)}"
+            raise FilterError(msg)
         count = count_tokens or estimate_tokens
         marker = _marker([item.episode for item in self.items])
         heads = [_head(item.episode) for item in self.items]

@@ -59,15 +59,19 @@ class ConflictError(EpisodicError):
     """
 
     def __init__(self, agent_id: str, event_id: str, episode_id: int | None) -> None:
-        """Build the message from the ids."""
-        holder = "another draft of the same call" if episode_id is None else f"episode {episode_id}"
-        super().__init__(
-            f"event id {event_id!r} of agent {agent_id!r} is taken by {holder} with another body; nothing was stored: "
-            "send the first body again to get its receipt, or use a new event id"
-        )
+        """Take the ids."""
+        super().__init__(agent_id, event_id, episode_id)
         self.agent_id = agent_id
         self.event_id = event_id
         self.episode_id = episode_id
+
+    def __str__(self) -> str:
+        """Build the message from the ids."""
+        holder = "another draft of the same call" if self.episode_id is None else f"episode {self.episode_id}"
+        return (
+            f"event id {self.event_id!r} of agent {self.agent_id!r} is taken by {holder} with another body; "
+            "nothing was stored: send the first body again to get its receipt, or use a new event id"
+        )
 
 
 class NotFoundError(EpisodicError, LookupError):

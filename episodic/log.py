@@ -201,7 +201,8 @@ class EpisodicLog(Reading):
         """Record several episodes in one transaction: all or none, in order.
 
         Args:
-            drafts: the episodes; a few thousand at a time write fastest.
+            drafts: the episodes; a few thousand at a time write fastest, and each takes about 15 microseconds of the
+                event loop in one go.
 
         Returns:
             The episodes in the order of the drafts.
@@ -244,7 +245,10 @@ class EpisodicLog(Reading):
 
         Raises:
             DraftError: there is no such outcome.
+            FilterError: an id is no text.
             NotFoundError: the agent has no such session.
+            QueueFullError: no room in the queue within `Settings.submit_timeout`.
+            ClosedError: the log is closed.
             StorageError: the database failed.
         """
         check_comparable("agent_id", agent_id)

@@ -122,10 +122,11 @@ class Reading(ABC):
             newest = await self.newest_id()
             if position is None:
                 position = newest
-            async for episode in self.scan(agent_id=scope.agent_id, where=where, after=position):
-                position = episode.id
-                yield episode
-            position = max(position, newest)
+            if newest > position:
+                async for episode in self.scan(agent_id=scope.agent_id, where=where, after=position):
+                    position = episode.id
+                    yield episode
+                position = max(position, newest)
             with anyio.move_on_after(POLL_SECONDS):
                 await news.wait()
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from episodic.context import Context, ContextItem
+from episodic.folding import ANY_ENDING
 from episodic.model import Episode, Filter, Hit, SearchResult
 from episodic.ports import Lookup, Reader, Scope
 from episodic.search.plan import (
     BUDGET,
     COUNTED,
-    FEWEST_WORDS,
     LOOKED_THROUGH,
+    PER_WORD,
+    Word,
     choose,
     fits,
     gather,
@@ -41,6 +44,15 @@ class _Found(NamedTuple):
     exhaustive: bool
 
 
+class _Candidates(NamedTuple):
+    """The words that occur, the rarest first, and which of the episodes that were looked at hold each."""
+
+    words: tuple[Word, ...]
+    held: Mapping[str, AbstractSet[int]]
+    total: int
+    exhaustive: bool
+
+
 async def search(reader: Reader, scope: Scope, query: str, limit: int) -> SearchResult:
     """Find the episodes in scope that answer a query best.
 
@@ -54,8 +66,8 @@ async def search(reader: Reader, scope: Scope, query: str, limit: int) -> Search
     episodes = {e.id: e for e in await reader.fetch(scope, [one.episode_id for one in found.scored])}
     # Without those that the index still has and the log has not any more.
     scored = [one for one in found.scored if one.episode_id in episodes]
-    hits = tuple(Hit(episodes[one.episode_id], one.score, one.matched) for one in scored)
-    return SearchResult(hits, reader.mode, found.words, found.exhaustive)
+    hits = tuple(Hit(episodes[one.episode_id], one.score, _as_asked(one.matched)) for one in scored)
+    return SearchResult(hits, reader.mode, _as_asked(found.words), found.exhaustive)
 
 
 async def recall_context(reader: Reader, scope: Scope, message: str, limit: int) -> Context:
@@ -78,42 +90,58 @@ async def recall_context(reader: Reader, scope: Scope, message: str, limit: int)
                 one.score,
                 one.relevance_rank,
                 one.recency_rank,
-                scored[one.episode_id].matched if one.episode_id in scored else (),
+                _as_asked(scored[one.episode_id].matched) if one.episode_id in scored else (),
             )
             for one in fused
         )
     )
 
 
+def _as_asked(words: Sequence[str]) -> tuple[str, ...]:
+    """Write words as a person does, without the sign for what may follow."""
+    return tuple(word.removesuffix(ANY_ENDING) for word in words)
+
+
 async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
-    """Rank the candidates that the rarest words bring in; the common ones join where those find too little."""
+    """Rank what holds the words, and the turns around it."""
     words, truncated = words_of(query)
     if not words:
         return _Found((), (), not truncated)
-    like = reader.mode == "like"
-    # Without an index only the newest episodes are looked through, as many for the count as for the search itself.
-    counted = LOOKED_THROUGH if like else COUNTED
-    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=counted)
-    plan = choose(words, frequencies)
-    wanted = [Lookup(*word) for word in (*plan.kept, *plan.left)] if like else lookups(plan)
-    # Those that are kept although they pass the budget share it.
-    most = BUDGET if like or fits(plan.kept) else BUDGET // len(plan.kept)
-    bound = LOOKED_THROUGH if like else LOOKED_THROUGH // FEWEST_WORDS
-    postings = await reader.postings(scope, wanted, span, most=most, bound=bound)
-    left = () if like else plan.left
-    exhaustive = span.is_whole and not truncated and is_exhaustive(plan.kept, most)
-    if left and len(set().union(*postings)) < limit:
-        # However many there are, together they cost no more than the others.
-        most, bound = max(limit, BUDGET // len(left)), LOOKED_THROUGH // len(left)
-        more = [Lookup(*word) for word in left]
-        wanted, postings = wanted + more, postings + await reader.postings(scope, more, span, most=most, bound=bound)
-        exhaustive = exhaustive and is_exhaustive(left, min(most, bound))
-        left = ()
-    held = weighed((*plan.kept, *plan.left), gather(wanted, postings), total)
+    find = _by_index if reader.mode == "fts" else _by_comparing
+    found = await find(reader, scope, words, limit)
+    held = weighed(found.words, found.held, found.total)
     hits = best(held, max(limit, SPREADING))
     near = await reader.surroundings(scope, spreading(hits), reach=REACH)
     ranked = in_context(hits, near, parts_of(" ".join(words)), held, limit)
-    return _Found(ranked, words, exhaustive and not left)
+    return _Found(ranked, words, found.exhaustive and not truncated)
+
+
+async def _by_index(reader: Reader, scope: Scope, words: Sequence[str], limit: int) -> _Candidates:
+    """Look up the rarest words, and the others where these stand; where that is too little, these for themselves."""
+    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=COUNTED)
+    plan = choose(words, frequencies)
+    wanted = lookups(plan)
+    # Words that are kept although they pass the budget share it.
+    most = max(limit, BUDGET if fits(plan.kept) else BUDGET // len(plan.kept))
+    postings = await reader.postings(scope, wanted, span, most=most, bound=PER_WORD)
+    exhaustive = span.is_whole and not plan.left and is_exhaustive(plan.kept, most)
+    if plan.left and len(set().union(*postings)) < limit:
+        # However many there are, together they cost no more than the others.
+        most, bound = max(limit, BUDGET // len(plan.left)), max(limit, LOOKED_THROUGH // len(plan.left))
+        more = [Lookup(*word) for word in plan.left]
+        wanted, postings = wanted + more, postings + await reader.postings(scope, more, span, most=most, bound=bound)
+        exhaustive = span.is_whole and is_exhaustive((*plan.kept, *plan.left), min(most, bound))
+    return _Candidates((*plan.kept, *plan.left), gather(wanted, postings), total, exhaustive)
+
+
+async def _by_comparing(reader: Reader, scope: Scope, words: Sequence[str], limit: int) -> _Candidates:
+    """Compare the newest episodes with all words, as an engine without an index of words can."""
+    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=LOOKED_THROUGH)
+    kept, left = choose(words, frequencies)
+    wanted, most = [Lookup(*word) for word in (*kept, *left)], max(limit, BUDGET)
+    postings = await reader.postings(scope, wanted, span, most=most, bound=LOOKED_THROUGH)
+    exhaustive = span.is_whole and is_exhaustive((*kept, *left), most)
+    return _Candidates((*kept, *left), gather(wanted, postings), total, exhaustive)
 
 
 async def _asked_now(reader: Reader, scope: Scope, message: str, episodes: Sequence[Episode], newest: int) -> set[int]:

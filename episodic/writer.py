@@ -364,7 +364,7 @@ class Writer:
         """Give each waiter an error of its own, since a raised exception collects the traceback of who raises it."""
         for entry in entries:
             if not entry.answer.done():
-                own = error if isinstance(error, ConflictError) else type(error)(*error.args)
+                own = type(error)(*error.args)
                 own.__cause__ = error.__cause__
                 entry.answer.set_exception(own)
 

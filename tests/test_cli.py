@@ -632,7 +632,7 @@ def test_import_takes_files_and_standard_input(run: Runner) -> None:
     assert re.fullmatch(
         r"imported 2 episodes from a\.jsonl in [\d.]+ s \([\d,]+/s\)\n"
         r"imported 3 episodes from b\.jsonl\.gz in [\d.]+ s \([\d,]+/s\)\n"
-        r"imported 1 episodes from - in [\d.]+ s \([\d,]+/s\)\n",
+        r"imported 1 episode from - in [\d.]+ s \([\d,]+/s\)\n",
         done.stdout,
     )
     assert [one["content"] for one in run.records("recent", "--agent", "chatty")] == ["hi"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from episodic import Context, ContextItem, Episode
+from episodic import Context, ContextItem, Episode, FilterError
 from episodic.context import ELLIPSIS, INTRODUCTION, LEAST_CHARACTERS, UNSPACED, estimate_tokens
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -275,7 +276,8 @@ def test_without_episodes_there_is_no_text() -> None:
     assert Context(()).render(UNLIMITED) == ""
 
 
-def test_a_negative_budget_is_refused() -> None:
-    """A budget below zero is a mistake of the caller's."""
-    with pytest.raises(ValueError, match="max_tokens must be at least 0, not -1"):
-        Context(()).render(-1)
+@pytest.mark.parametrize("max_tokens", [-1, None, 1.5, "800", True])
+def test_a_budget_that_is_no_number_of_tokens_is_refused(max_tokens: Any) -> None:  # noqa: ANN401 - wrong types
+    """A budget below zero, or of another type, is a mistake of the caller's."""
+    with pytest.raises(FilterError, match="max_tokens must be a whole number of at least 0"):
+        Context(()).render(max_tokens)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -51,6 +52,26 @@ def test_a_draft_refuses_what_is_no_text(name: str, value: Any) -> None:
         Draft(**{**GIVEN, name: value})
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, EpisodicError)
+
+
+REFUSED: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(TEXT_FIELDS, FLAWED_TEXTS),
+    "role": ("User", None, 1, ["user"]),
+    "outcome": ("done", True),
+    "metadata": ("{}", [("a", 1)], {"a": float("nan")}),
+    "timestamp": (NOON.replace(tzinfo=None), "2024-05-01T12:00:00Z"),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
+async def test_recording_refuses_what_a_draft_refuses(log: EpisodicLog, name: str, value: Any) -> None:
+    """A value that cannot be recorded raises DraftError from `record` itself, and nothing is stored."""
+    given = {**GIVEN, name: value}
+    required = [given.pop(field) for field in ("agent_id", "session_id", "role", "content")]
+    with pytest.raises(DraftError, match=name):
+        await log.record(*required, **given)
+    assert [episode async for episode in log.scan()] == []
+    assert log.stats().queued_rows == 0
 
 
 @pytest.mark.parametrize(("text", "place"), [("ab\0", 2), ("\ud83d", 0), ("café \ude00", 5)])
@@ -176,6 +197,14 @@ async def test_an_episode_is_frozen_and_hashable(log: EpisodicLog) -> None:
     assert isinstance(episode, Episode)
     with pytest.raises(FrozenInstanceError):
         episode.content = "other"  # type: ignore[misc]
+
+
+async def test_metadata_may_hold_any_mapping_and_sequence(log: EpisodicLog) -> None:
+    """What counts as JSON to a type checker is kept: a mapping is an object and a sequence a list, at any depth."""
+    episode = await log.record(**GIVEN, metadata={"a": MappingProxyType({"b": range(2)}), "c": deque(), "d": (1, ())})
+    assert episode.metadata == (await log.get(episode.id)).metadata == {"a": {"b": [0, 1]}, "c": [], "d": [1, []]}
+    with pytest.raises(DraftError, match="nan"):
+        await log.record(**GIVEN, metadata={"a": MappingProxyType({"b": float("nan")})})
 
 
 async def test_a_draft_takes_any_mapping_as_metadata(log: EpisodicLog) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
 import pkgutil
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, is_dataclass
@@ -15,6 +16,8 @@ import pytest
 import episodic
 from episodic import (
     AgentSummary,
+    BusyError,
+    ConflictError,
     Context,
     ContextItem,
     Draft,
@@ -28,6 +31,7 @@ from episodic import (
     Settings,
     errors,
 )
+from episodic.transfer.item import BadLineError
 
 MODULES = sorted(
     module.name
@@ -140,3 +144,19 @@ def test_a_record_is_frozen_and_has_no_dict(record: type) -> None:
     with pytest.raises(FrozenInstanceError):
         setattr(empty, fields(record)[0].name, 1)
     assert not hasattr(empty, "__dict__")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConflictError("a", "msg-1", 7),
+        ConflictError("a", "msg-1", None),
+        BadLineError("line 3: no JSON", 3),
+        BusyError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_goes_from_process_to_process(error: EpisodicError) -> None:
+    """A pool of processes hands an error on as it was, with what it knows."""
+    other = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert (type(other), str(other), vars(other)) == (type(error), str(error), vars(error))

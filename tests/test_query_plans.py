@@ -218,6 +218,20 @@ async def test_sessions_go_by_the_newest_episodes(db: Explainer, reader: SqliteR
         assert_no_scan(plan)
 
 
+async def test_few_sessions_of_many_episodes_are_read_from_the_roll_up(path: Path) -> None:
+    """An agent with fewer sessions than are asked for costs as many rows as it has sessions, not episodes."""
+    async with EpisodicLog.open(path, settings=SETTINGS) as log:
+        await log.record_many(Draft("a", f"s{n % 3}", "user", "x") for n in range(2_000))
+    explainer = Explainer(path)
+    reader = await explainer.opened(fts=True)
+    plan = await explainer.plan_of(reader.sessions(Scope("a", None), limit=20))
+    assert plan[-2:] == ["SEARCH sessions USING PRIMARY KEY (agent_id=?)", "USE TEMP B-TREE FOR ORDER BY"]
+    assert [session.session_id for session in await reader.sessions(Scope("a", None), limit=20)] == ["s1", "s0", "s2"]
+    for where in (Filter(roles=("user",)), Filter(since=NOON)):
+        assert len(await reader.sessions(Scope("a", where), limit=20)) == 3
+    await explainer.aclose()
+
+
 async def test_resolved_sessions_are_looked_up_one_by_one(db: Explainer, reader: SqliteReader) -> None:
     """Under every combination of filters a resolved session's episodes are looked for in that session only."""
     for where in FILTERS:

@@ -437,12 +437,34 @@ async def test_a_stretch_of_time_long_ago_is_searched_itself(log: EpisodicLog) -
     assert found.exhaustive
 
 
-async def test_an_index_that_lags_behind_is_told(path: Path, sql: Sql) -> None:
-    """What another program wrote without indexing it cannot be found, and the answer does not claim to be all."""
+async def test_an_index_that_lags_behind_is_told(path: Path, without_fts5: Callable[[], None]) -> None:
+    """What a build without FTS5 wrote meanwhile cannot be found, also behind later episodes, and that is told."""
+    async with EpisodicLog.open(path) as plain:
+        without_fts5()
+        async with EpisodicLog.open(path) as log:
+            assert (await log.search("a", "zebra")).exhaustive
+            await plain.record("a", "s", "user", "zebra")
+            await log.record("a", "s", "user", "hello there")
+            found = await log.search("a", "zebra")
+            assert (found.hits, found.exhaustive) == ((), False)
     async with EpisodicLog.open(path) as log:
-        await log.record("a", "s", "user", "hello there")
-        assert (await log.search("a", "hello")).exhaustive
-        columns = "id, agent_id, session_id, timestamp, role, content, metadata"
-        sql(f"INSERT INTO episodes ({columns}) VALUES (2, 'a', 's', 0, 'user', 'zebra', '{{}}')")  # noqa: S608
-        sql("UPDATE agents SET episodes = 2, newest = 2")
-        assert not (await log.search("a", "zebra")).exhaustive
+        found = await log.search("a", "zebra")
+        assert (contents_of(found), found.exhaustive) == (["zebra", "hello there"], True)
+
+
+@pytest.mark.parametrize("query", ["banana", "apple banana"])
+async def test_a_limit_beyond_the_budget_is_kept(either: EpisodicLog, query: str) -> None:
+    """Who asks for more than a search usually brings in gets all there is, and is told so."""
+    await record_all(either, "apple")
+    await either.record_many([Draft("a", "s", "user", "banana")] * (2 * BUDGET))
+    await either.record_many([Draft("a", "s", "user", "other")] * (2 * BUDGET + 2))
+    found = await either.search("a", query, limit=10_000)
+    assert sum(bool(hit.matched) for hit in found.hits) == 2 * BUDGET + ("apple" in query)
+    assert found.exhaustive
+
+
+async def test_a_character_that_stands_alone_is_named_as_it_was_asked_for(either: EpisodicLog) -> None:
+    """The words of the answer are words, without signs of their own."""
+    await record_all(either, "我家有猫很可爱")
+    found = await either.search("a", "猫")
+    assert (found.words, found.hits[0].matched) == (("猫",), ("猫",))

@@ -242,7 +242,7 @@ async def test_leaving_out_a_bad_line_costs_no_other(log: EpisodicLog) -> None:
         await import_file(log, io.BytesIO(lines(LINE) + b"\n\n" + b"{\n" + lines(LINE)))
     await log.record("bot", "s", "user", "another body", event_id="e1")
     said = await refusal(log, LINE, LINE | {"event_id": "e1"}, LINE, skip=1)
-    assert said.endswith("to go on there, skip 1 lines (--skip 1); to leave line 2 out, skip 2 (--skip 2)")
+    assert said.endswith("to go on there, skip 1 line (--skip 1); to leave line 2 out, skip 2 (--skip 2)")
     assert [episode.content for episode in await everything(log)] == ["hello", "another body"]
 
 
@@ -250,7 +250,7 @@ async def test_where_no_line_is_to_blame_none_is_left_out(log: EpisodicLog, tmp_
     """A file that breaks off is not mended by skipping, and the message does not say so."""
     file = tmp_path / "half.jsonl.gz"
     file.write_bytes(gzip.compress(lines(LINE))[:-4])
-    with pytest.raises(TransferError, match=r"to go on there, skip \d+ lines \(--skip \d+\)$"):
+    with pytest.raises(TransferError, match=r"to go on there, skip \d+ lines? \(--skip \d+\)$"):
         await import_file(log, file)
 
 
@@ -363,7 +363,7 @@ async def test_a_bad_chat_is_named(log: EpisodicLog, line: object, reason: str) 
     good = {"messages": [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]}
     said = await refusal(log, good, line)
     assert reason in said
-    assert "2 episodes of the lines before are imported: to go on there, skip 1 lines (--skip 1)" in said
+    assert "2 episodes of the lines before are imported: to go on there, skip 1 line (--skip 1)" in said
 
 
 async def test_a_file_that_is_none_of_these_says_what_it_holds(log: EpisodicLog, tmp_path: Path) -> None:

@@ -33,8 +33,11 @@ BUDGET = 3_000
 # passes it weighs as one that reaches it.
 COUNTED = 50_000
 
-# A filter looks through as many rows of a word, the newest first.
+# A narrow scope lies where its newest episodes do, so many of them; without an index no others are compared.
 LOOKED_THROUGH = 20_000
+
+# A filter looks through as many rows of a word, the newest first.
+PER_WORD = 10_000
 
 # Where even the rarest passes the budget: two common words say together what neither does alone.
 FEWEST_WORDS = 2

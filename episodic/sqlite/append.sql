@@ -56,12 +56,12 @@ BEGIN
         last = max(last, excluded.last),
         episodes = episodes + excluded.episodes;
 
-    INSERT INTO agents (agent_id, episodes, newest)
-    SELECT agent_id, count(*), max(id)
+    INSERT INTO agents (agent_id, episodes)
+    SELECT agent_id, count(*)
     FROM episodes
     WHERE id BETWEEN (SELECT next_id FROM log_state) AND (SELECT next_id FROM log_state) + NEW.n - 1
     GROUP BY agent_id
-    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes, newest = excluded.newest;
+    ON CONFLICT (agent_id) DO UPDATE SET episodes = episodes + excluded.episodes;
 
     INSERT INTO appended (first_id, n) SELECT next_id, NEW.n FROM log_state;
 

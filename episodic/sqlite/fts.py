@@ -44,6 +44,9 @@ SELECT place, user, author, content FROM episodes_indexed AS i
 WHERE NOT EXISTS (SELECT 1 FROM episodes_fts_docsize AS d WHERE d.id = i.place)
 ORDER BY place
 """
+# What builds without FTS5 have written since the index was last compared with the log.
+LEFT_OUT = "SELECT unindexed FROM log_state"
+SETTLE = "UPDATE log_state SET unindexed = 0"
 REBUILD = "INSERT INTO episodes_fts (episodes_fts) VALUES ('rebuild')"
 
 
@@ -115,7 +118,10 @@ def _phrase(word: str) -> str:
 
 async def _is_whole(db: aiosqlite.Connection) -> bool:
     [(exists,)] = await db.execute_fetchall(EXISTS)
-    return bool(exists) and await _census(db, LOGGED) == await _census(db, INDEXED)
+    if not exists or await _census(db, LOGGED) != await _census(db, INDEXED):
+        return False
+    [(left_out,)] = await db.execute_fetchall(LEFT_OUT)
+    return not left_out
 
 
 async def _census(db: aiosqlite.Connection, question: str) -> _Census:
@@ -129,6 +135,7 @@ async def _heal(db: aiosqlite.Connection, path: Path) -> int:
         await run_script(db, statements(read_sql("index")))
     elif await _is_whole(db):
         return 0
+    await db.execute(SETTLE)
     [(orphans,)] = await db.execute_fetchall(ORPHANS)
     if orphans:
         # What an orphan was indexed by is not known any more, so it cannot be taken out alone.

@@ -2,5 +2,5 @@
 
 CREATE TEMP TRIGGER index_appended INSTEAD OF INSERT ON appended
 BEGIN
-    SELECT 1;
+    UPDATE log_state SET unindexed = unindexed + NEW.n;
 END;

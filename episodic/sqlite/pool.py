@@ -35,17 +35,20 @@ class SqliteReaders:
     @classmethod
     async def open(cls, where: Place, settings: Settings) -> SqliteReaders:
         """Open all connections."""
+        connections: list[aiosqlite.Connection] = []
         opened: list[SqliteReader] = []
         frequencies = Frequencies()
         try:
             for _ in range(settings.readers):
                 db = await connect_reader(where, busy_timeout=settings.busy_timeout)
-                # Not each key that is set has an index: who only reads makes none.
-                indexed = await _metadata_indexes(db, settings.indexed_metadata)
-                opened.append(SqliteReader(db, where, indexed, frequencies, fts=await has_index(db)))
+                connections.append(db)
+                with translated(where.path):
+                    # Not each key that is set has an index: who only reads makes none.
+                    indexed = await _metadata_indexes(db, settings.indexed_metadata)
+                    opened.append(SqliteReader(db, where, indexed, frequencies, fts=await has_index(db)))
         except BaseException:
-            for reader in opened:
-                await reader.db.close()
+            for db in connections:
+                await db.close()
             raise
         return cls(opened, where)
 
@@ -91,7 +94,8 @@ class SqliteReaders:
                 try:
                     if snapshot:
                         # Its thread ends it before whatever comes next, even if this task is cancelled once more.
-                        await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
+                        with translated(self._where.path):
+                            await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
                 finally:
                     self._idle.insert(place, reader)
 

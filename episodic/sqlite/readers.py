@@ -13,7 +13,7 @@ import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import RejectedError
-from episodic.model import AgentSummary, Episode, Session
+from episodic.model import AgentSummary, Episode, Filter, Session
 from episodic.ports import Cursor, Scope
 from episodic.sqlite.filters import conditions, episodes
 from episodic.sqlite.order import newest_first, oldest_first
@@ -71,6 +71,12 @@ FROM (
     LIMIT ?
 )
 """
+# Where the newest episodes are of so few sessions, reading all of the agent's costs less than going on.
+SESSIONS_OF_AGENT = """
+SELECT json_group_array(json_array(agent_id, session_id, user_id, first, last, episodes, outcome))
+FROM (SELECT * FROM sessions WHERE agent_id = ? ORDER BY last DESC, session_id LIMIT ?)
+"""
+COUNT_SESSIONS = "SELECT count(*) FROM sessions WHERE agent_id = ?"
 # Found through episodes_by_session, one look for each session.
 RESOLVED = """
 SELECT json_group_array(json_array(agent_id, session_id, user_id, first, last, episodes, outcome))
@@ -145,8 +151,14 @@ class SqliteReader(SearchingReader):
             answer = await self._answer(sql, (*parameters, window, limit))
             seen, rows = cast("tuple[int, list[list[object]]]", answer)
             if seen < window or len(rows) >= limit:
-                return [decode_session(row) for row in rows]
+                break
+            if scope.where in {None, Filter()}:
+                rows = cast("list[list[object]]", await self._answer(SESSIONS_OF_AGENT, (scope.agent_id, limit)))
+                break
+            if len(rows) == await self._answer(COUNT_SESSIONS, (scope.agent_id,)):
+                break
             window *= WINDOW_GROWTH
+        return [decode_session(row) for row in rows]
 
     async def resolved(
         self, scope: Scope, *, limit: int, upto: int, after: tuple[str, str] | None = None

@@ -43,17 +43,17 @@ CREATE TABLE sessions (
 CREATE TABLE agents (
     number   INTEGER PRIMARY KEY CHECK (number < 1 << 27),
     agent_id TEXT    NOT NULL UNIQUE,
-    episodes INTEGER NOT NULL,
-    newest   INTEGER NOT NULL
+    episodes INTEGER NOT NULL
 );
 
--- One row: the id of the next episode, whichever process writes it; the latest time that the log itself gave; and the
--- number of the writer that was the last to append.
+-- One row: the id of the next episode, whichever process writes it; the latest time that the log itself gave; the number of
+-- the writer that was the last to append; and how many episodes a build without FTS5 has left out of the index.
 CREATE TABLE log_state (
-    one     INTEGER PRIMARY KEY CHECK (one = 1),
-    next_id INTEGER NOT NULL,
-    clock   INTEGER NOT NULL,
-    writer  INTEGER NOT NULL
+    one       INTEGER PRIMARY KEY CHECK (one = 1),
+    next_id   INTEGER NOT NULL,
+    clock     INTEGER NOT NULL,
+    writer    INTEGER NOT NULL,
+    unindexed INTEGER NOT NULL
 );
 
-INSERT INTO log_state (one, next_id, clock, writer) VALUES (1, 1, 0, 0);
+INSERT INTO log_state (one, next_id, clock, writer, unindexed) VALUES (1, 1, 0, 0, 0);

@@ -27,16 +27,21 @@ COUNT_USER = "SELECT count(*) FROM episodes WHERE agent_id = ? AND user_id = ?"
 # The agent's part of the index: from behind `base` to `top`.
 AGENT = f"""
 agent AS MATERIALIZED (
-    SELECT episodes, newest, number << {ID_BITS} AS base, (number << {ID_BITS}) + {ID_MASK} AS top
+    SELECT episodes, number << {ID_BITS} AS base, (number << {ID_BITS}) + {ID_MASK} AS top
     FROM agents WHERE agent_id = ?
 )"""  # noqa: S608 - constants only
-# The last place of it that is taken. Where it is not the newest episode's, the index lacks some.
-INDEXED = "(SELECT coalesce(max(id), base) FROM episodes_fts_docsize WHERE id BETWEEN base AND top)"
+# Whether the index has all that the log has.
+IS_INDEXED = "(SELECT unindexed = 0 FROM log_state)"
 # Each word with the place behind which it is to be counted.
 SURVEY = f"""
-WITH {AGENT}, indexed AS MATERIALIZED (SELECT base, top, newest, {INDEXED} AS last, ({{}}) AS total FROM agent)
+WITH {AGENT}, known AS MATERIALIZED (
+    SELECT
+        base, top, ({{}}) AS total,
+        (SELECT coalesce(max(id), base) FROM episodes_fts_docsize WHERE id BETWEEN base AND top) AS last
+    FROM agent
+)
 SELECT json_group_array(json_array(
-    total, base, top, last, last = base + newest,
+    total, base, top, last, {IS_INDEXED},
     (
         SELECT json_group_array(CASE WHEN word.value ->> 1 < last THEN (
             SELECT count(*)
@@ -48,7 +53,7 @@ SELECT json_group_array(json_array(
         ) ELSE 0 END)
         FROM json_each(?) AS word
     )
-)) FROM indexed
+)) FROM known
 """  # noqa: S608 - constants only
 # The episodes of a session, a stretch of time or a ticket lie close together: looking there alone is quick.
 SURVEY_NARROW = f"""
@@ -61,7 +66,7 @@ WITH {AGENT}, near AS MATERIALIZED (
         -- There may be more, older ones.
         base + CASE WHEN seen = ? THEN 1 ELSE first END AS first,
         base + last AS last,
-        {INDEXED} = base + newest AS is_indexed,
+        {IS_INDEXED} AS is_indexed,
         ({{}}) AS total
     FROM agent, near WHERE seen
 )

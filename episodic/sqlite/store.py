@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
@@ -61,8 +62,13 @@ WHERE sessions.agent_id = line.value ->> 0 AND sessions.session_id = line.value 
 RETURNING sessions.agent_id, sessions.session_id
 """
 
+# Without waiting for readers.
+FOLD = ("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
+
 # SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
 MOST_BYTES = 900_000_000
+
+logger = logging.getLogger("episodic")
 
 AnswerT = TypeVar("AnswerT")
 
@@ -130,7 +136,8 @@ class SqliteStore:
             append = partial(self._db.execute_fetchall, APPEND, (doc, len(rows), clock, has_events, self._number))
             answer = await self._write(append)
         except RejectedError as exc:
-            if has_events and CONFLICT_MARK in str(exc):
+            # Which event it is matters once the call at fault stands alone.
+            if CONFLICT_MARK in str(exc) and len(operations) == 1:
                 raise await self._conflict(rows) from None
             raise
         [(next_id, clock, repeats)] = answer
@@ -173,8 +180,19 @@ class SqliteStore:
         return [(operation.agent_id, operation.session_id) in found for operation in operations]
 
     async def aclose(self) -> None:
-        """Close the connection; the last one to close folds the WAL into the file."""
-        await self._db.close()
+        """Fold the write-ahead log into the file, as far as nobody reads from it just now, and close the connection.
+
+        The last connection to close would do it, but a tool that follows the log may stay open for days.
+        """
+        try:
+            for statement in FOLD:
+                await self._db.execute_fetchall(statement)
+        except sqlite3.Error as exc:
+            logger.warning(
+                "%s: the write-ahead log beside it is needed, it could not be folded in: %s", self._where.path, exc
+            )
+        finally:
+            await self._db.close()
 
     async def _prepare(self, settings: Settings) -> None:
         if self.fts:

@@ -14,7 +14,7 @@ from anyio import to_thread
 from episodic.errors import ConflictError, EpisodicError, NotFoundError, TransferError
 from episodic.log import EpisodicLog
 from episodic.transfer.item import BadLineError, Item
-from episodic.transfer.progress import OnProgress, Progress
+from episodic.transfer.progress import OnProgress, Progress, counted
 from episodic.transfer.source import Format, Source, open_source
 
 __all__ = ["import_file"]
@@ -175,8 +175,9 @@ class _Import:
             left_out: the first line that was left out because of it, if not all before it are imported.
         """
         done, unit = self.progress, self._source.unit
-        said = f"{named}{reason}; {done.episodes} episodes of the {unit}s before are imported: to go on there, "
-        skip = f"skip {done.lines} {unit}s (--skip {done.lines})"
+        imported = f"{counted(done.episodes, 'episode')} of the {unit}s before are imported"
+        said = f"{named}{reason}; {imported}: to go on there, "
+        skip = f"skip {counted(done.lines, unit)} (--skip {done.lines})"
         if bad is None:
             return TransferError(f"{said}{skip}")
         if left_out is not None and left_out < bad:

@@ -24,8 +24,12 @@ class BadLineError(TransferError):
 
     def __init__(self, message: str, place: int) -> None:
         """Take the message as it is."""
-        super().__init__(message)
+        super().__init__(message, place)
         self.place = place
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0])
 
 
 class Ending(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["OnProgress", "Progress"]
+__all__ = ["OnProgress", "Progress", "counted"]
 
 
 class Progress(NamedTuple):
@@ -24,6 +24,11 @@ class Progress(NamedTuple):
     outcomes: int
     position: int
     size: int | None
+
+
+def counted(number: int, unit: str) -> str:
+    """Write how many there are: "1 line", "2,000 lines"."""
+    return f"{number:,} {unit}{'' if number == 1 else 's'}"
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]

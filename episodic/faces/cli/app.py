@@ -81,7 +81,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
 
 def _line(error: Exception) -> str:
     if isinstance(error, click.ClickException):
-        return f"{error.format_message()} See --help."
+        said = error.format_message()
+        return f"{said}{'' if said.endswith(('.', '?')) else '.'} See --help."
     if isinstance(error, OSError):
         return f"{error.filename or 'the output'}: {error.strerror or error}"
     return str(error)

@@ -22,6 +22,7 @@ from episodic.faces.cli.text import one_line
 from episodic.log import EpisodicLog
 from episodic.model import Filter
 from episodic.transfer import Format, Progress, export_file, import_file
+from episodic.transfer.progress import counted
 
 __all__ = ["export", "import_"]
 
@@ -31,7 +32,7 @@ STREAM = "-"
 @command("import", exits="What was imported before an error stays; the message says how to go on.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @db_option
-@agent_option("that of each line, or the file's name for chats that name none")
+@click.option("--agent", "agent_id", metavar="ID", help="The agent of lines that name none; else the file's name.")
 @click.option("--format", "form", type=click.Choice(get_args(Format)), help="What FILE is; found out by its content.")
 @click.option(
     "--skip", metavar="N", type=click.IntRange(min=0), default=0, help="Leave out N lines or rows of one FILE."
@@ -156,5 +157,5 @@ def _counts(done: Progress) -> dict[str, int]:
 
 
 def _told(done: Progress) -> str:
-    outcomes = f" and the outcomes of {done.outcomes:,} sessions" if done.outcomes else ""
-    return f"{done.episodes:,} episodes{outcomes}"
+    outcomes = f" and the outcomes of {counted(done.outcomes, 'session')}" if done.outcomes else ""
+    return f"{counted(done.episodes, 'episode')}{outcomes}"

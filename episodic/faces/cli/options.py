@@ -62,7 +62,10 @@ def _scalars(_context: click.Context, _option: click.Parameter, texts: Sequence[
             parsed = json.loads(value, parse_constant=str)
         except (ValueError, RecursionError):
             parsed = value
-        read[key] = value if isinstance(parsed, list | dict) else parsed
+        if isinstance(parsed, list | dict):
+            msg = f"{text!r} is a list or an object, which cannot be compared; as text it is written in JSON's quotes"
+            raise click.BadParameter(msg)
+        read[key] = parsed
     return read
 
 

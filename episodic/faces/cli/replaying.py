@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,6 +25,7 @@ from episodic.faces.cli.screen import Screen, lead, name_text, note, outcome_tex
 from episodic.faces.cli.text import lasting
 from episodic.log import EpisodicLog
 from episodic.model import Episode, Filter
+from episodic.transfer.progress import counted
 
 __all__ = ["Transcript", "replay", "tail"]
 
@@ -135,7 +137,7 @@ class Transcript:
         """
         self._screen = screen
         self._previous: Episode | None = None
-        self._agents: list[str] = []
+        self._shown: Counter[str] = Counter()
 
     def turn(self, episode: Episode) -> None:
         """Write one turn."""
@@ -150,8 +152,7 @@ class Transcript:
             self._screen.line(Text(f"({lasting(episode.timestamp - previous.timestamp)} later)", "dim"))
         if previous is not None and previous.agent_id != episode.agent_id:
             self._screen.line(Text("now agent ", "dim"), name_text(episode.agent_id))
-        if episode.agent_id not in self._agents:
-            self._agents.append(episode.agent_id)
+        self._shown[episode.agent_id] += 1
         clock = Text(episode.timestamp.strftime(CLOCK), "dim")
         self._screen.turn(Text("  ").join([clock, role_text(episode)]), said(episode))
 
@@ -159,11 +160,11 @@ class Transcript:
         """Write how the session ended with each of its agents."""
         if self._previous is None:
             return
-        for agent_id in self._agents:
-            whose = (" with ", name_text(agent_id)) if len(self._agents) > 1 else ()
+        for agent_id, shown in self._shown.items():
+            whose = (" with ", name_text(agent_id)) if len(self._shown) > 1 else ()
             for session in await log.sessions(agent_id, Filter(session_id=self._previous.session_id), 1):
-                turns = "1 turn" if session.episodes == 1 else f"{session.episodes:,} turns"
-                took = f", {turns} in {lasting(session.last - session.first)}"
+                of_all = "" if shown == session.episodes else f"shown {shown:,} of "
+                took = f", {of_all}{counted(session.episodes, 'turn')} in {lasting(session.last - session.first)}"
                 self._screen.line("ended", *whose, ": ", outcome_text(session.outcome, "not resolved"), took)
 
 
