@@ -46,6 +46,9 @@ ROW_FIELDS = (
 
 _episode = quick(Episode)
 
+# Levels inside the object itself. Some less than orjson can write, since an episode is written inside others.
+MOST_DEPTH = 250
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -87,6 +90,9 @@ def draft_metadata(draft: Draft) -> tuple[str, dict[str, JSON]]:
     # NUL, which SQLite's JSON does not keep.
     if (own != metadata or b"\\u0000" in encoded) and (flaw := _metadata_flaw(metadata)):
         msg = f"metadata {flaw}"
+        raise DraftError(msg)
+    if encoded.count(b"[") + encoded.count(b"{") > MOST_DEPTH and _depth(own) > MOST_DEPTH + 1:
+        msg = f"metadata is nested over {MOST_DEPTH} levels"
         raise DraftError(msg)
     return encoded.decode(), own
 
@@ -147,6 +153,15 @@ def decode_session(fields: list[object]) -> Session:
     fields[3] = from_micros(cast("int", fields[3]))
     fields[4] = from_micros(cast("int", fields[4]))
     return Session(*fields)  # type: ignore[arg-type]
+
+
+def _depth(value: object) -> int:
+    """Count the levels of lists and objects."""
+    depth, level = 0, [value]
+    while level := [part for part in level if isinstance(part, list | dict)]:
+        depth += 1
+        level = [inner for part in level for inner in (part.values() if isinstance(part, dict) else part)]
+    return depth
 
 
 def _plain(value: object) -> object:

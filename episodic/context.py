@@ -28,6 +28,7 @@ UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff"
     r"\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f"  # not the full-width letters and digits
 )
+BRACKETS = re.compile(r"[()\[\]]")
 CUT = re.compile(rf"(?=\s)|(?<=[{UNSPACED}])")
 
 
@@ -107,7 +108,9 @@ def estimate_tokens(text: str) -> int:
 
 
 def _head(episode: Episode) -> str:
-    who = episode.role if episode.author is None else f"{episode.role} ({' '.join(episode.author.split())})"
+    # Without brackets of its own, an author's name cannot end and look like the next head.
+    name = None if episode.author is None else " ".join(BRACKETS.sub(" ", episode.author).split())
+    who = episode.role if name is None else f"{episode.role} ({name})"
     outcome = "" if episode.outcome is None else f" [{episode.outcome}]"
     return f"[{episode.timestamp:%Y-%m-%d %H:%M} UTC] {who}{outcome}: "
 

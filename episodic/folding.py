@@ -12,6 +12,7 @@ import re
 import unicodedata
 from functools import lru_cache
 from itertools import pairwise
+from string import ascii_lowercase, ascii_uppercase
 
 __all__ = ["ANY_ENDING", "PART", "folded", "indexed_text", "is_unspaced", "pairs", "spelled"]
 
@@ -31,10 +32,14 @@ PLAIN = re.compile(
 # Marks that a writer may leave out: accents, and the vowel signs of Hebrew and Arabic. Those of other scripts are part
 # of a word's spelling.
 OPTIONAL = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06ed]+")
+# More marks on one letter than any language has: putting them in order takes time that grows with their square.
+_MARK = r"[^\w\x00-\x7f\u2000-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u303f\U0001f000-\U0001faff]"
+EXCESS = re.compile(rf"({_MARK}{{30}}){_MARK}+")
 # Letters that Unicode does not take apart, as they are written where a keyboard lacks them.
 LETTERS = str.maketrans({
     "æ": "ae", "œ": "oe", "ø": "o", "ð": "d", "đ": "d", "þ": "th", "ł": "l", "ħ": "h", "\u0131": "i", "ŧ": "t",
 })  # fmt: skip
+CAPITALS = str.maketrans(ascii_uppercase, ascii_lowercase)
 PUNCTUATION = str.maketrans({
     **dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032", "'"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
@@ -62,15 +67,16 @@ SHORT = 4
 
 
 def folded(text: str) -> str:
-    """Bring a text to the form in which words are compared, but for the case of ASCII letters.
+    """Bring a text to the form in which words are compared.
 
     Args:
-        text: any text; ASCII comes back as it is.
+        text: any text.
 
     Returns:
         Text in which each run of `PART` is a word or, in a script without spaces, several.
     """
-    return text if text.isascii() else NON_ASCII.sub(lambda run: _folded_run(run[0]), text)
+    # Lower case of the rest is folded case, which is capitals in Cherokee.
+    return text.lower() if text.isascii() else NON_ASCII.sub(lambda run: _folded_run(run[0]), text.translate(CAPITALS))
 
 
 def indexed_text(author: str | None, content: str) -> str | None:
@@ -101,7 +107,7 @@ def spelled(word: str) -> str:
 
 
 def _folded_run(run: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", run.translate(PUNCTUATION))
+    decomposed = unicodedata.normalize("NFKD", EXCESS.sub(r"\1", run).translate(PUNCTUATION))
     lower = unicodedata.normalize("NFC", OPTIONAL.sub("", decomposed).casefold()).translate(LETTERS)
     known = lower if lower.isalnum() else "".join(map(_folded_character, lower))
     return UNSPACED_RUN.sub(r" \g<0> ", known)

@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime
 
 import anyio
 
@@ -346,7 +347,10 @@ def _position(name: str, episode: object) -> Cursor | None:
     if not isinstance(episode, Episode):
         msg = f"{name} must be an Episode, not {type(episode).__name__}"
         raise FilterError(msg)
-    return _cursor(episode)
+    if not isinstance(episode.timestamp, datetime) or episode.timestamp.utcoffset() is None:
+        msg = f"{name} has no time with a zone, but {shown(episode.timestamp)}"
+        raise FilterError(msg)
+    return Cursor(to_micros(episode.timestamp), _whole(f"the id of {name}", episode.id, least=0))
 
 
 def _cursor(episode: Episode) -> Cursor:

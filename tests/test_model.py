@@ -165,7 +165,7 @@ async def test_metadata_that_json_cannot_hold_is_refused_with_its_reason(
     assert (log.stats().recorded, log.stats().queued_rows, await log.newest_id()) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("depth", [250, 1_000, 5_000, 100_000])
+@pytest.mark.parametrize("depth", [250, 251, 253, 254, 1_000, 5_000, 100_000])
 async def test_deep_metadata_is_kept_or_refused_but_never_crashes(log: EpisodicLog, depth: int) -> None:
     """Nesting far beyond what a JSON decoder takes is a DraftError, not a RecursionError."""
     deep: Any = []

@@ -225,8 +225,8 @@ async def test_few_sessions_of_many_episodes_are_read_from_the_roll_up(path: Pat
     explainer = Explainer(path)
     reader = await explainer.opened(fts=True)
     plan = await explainer.plan_of(reader.sessions(Scope("a", None), limit=20))
-    assert plan[-2:] == ["SEARCH sessions USING PRIMARY KEY (agent_id=?)", "USE TEMP B-TREE FOR ORDER BY"]
-    assert [session.session_id for session in await reader.sessions(Scope("a", None), limit=20)] == ["s1", "s0", "s2"]
+    assert [step for step in plan if step.startswith("SEARCH")] == ["SEARCH sessions USING PRIMARY KEY (agent_id=?)"]
+    assert [session.session_id for session in await reader.sessions(Scope("a", None), limit=20)] == ["s0", "s1", "s2"]
     for where in (Filter(roles=("user",)), Filter(since=NOON)):
         assert len(await reader.sessions(Scope("a", where), limit=20)) == 3
     await explainer.aclose()

@@ -494,8 +494,9 @@ async def test_an_export_never_replaces_its_log(log: EpisodicLog, path: Path, tm
     """Not even through a link: whoever mistypes a name keeps what was recorded."""
     await filled(log)
     (tmp_path / "link").symlink_to(path)
-    for target in (path, tmp_path / "link", str(path)):
-        with pytest.raises(TransferError, match="is the log itself"):
+    (tmp_path / "link-wal").symlink_to(f"{path}-wal")
+    for target in (path, tmp_path / "link", str(path), f"{path}-wal", f"{path}-shm", tmp_path / "link-wal"):
+        with pytest.raises(TransferError, match="is a file of the log itself"):
             await export_file(log, target)
     assert len(await everything(log)) == 6
 
@@ -567,3 +568,22 @@ async def test_real_dialogues_are_imported_line_by_line(log: EpisodicLog, tmp_pa
     session = read[0]["session_id"]
     wanted = [line["content"] for line in read if line["session_id"] == session]
     assert [episode.content async for episode in log.replay(session)] == wanted
+
+
+async def test_a_line_of_any_depth_is_a_line_that_cannot_be_read(log: EpisodicLog, tmp_path: Path) -> None:
+    """A value nested a thousand levels deep where a time or a role belongs is refused like any other wrong one."""
+    deep = b"[" * 1_010 + b"]" * 1_010
+    for name, line in {
+        "time.jsonl": b'{"agent_id":"a","session_id":"s","role":"user","content":"x","timestamp":' + deep + b"}",
+        "role.jsonl": b'{"messages":[{"content":"x","role":' + deep + b"}]}",
+    }.items():
+        (tmp_path / name).write_bytes(line + b"\n")
+        with pytest.raises(TransferError, match="line 1"):
+            await import_file(log, tmp_path / name)
+
+
+async def test_the_empty_agent_is_an_agent(log: EpisodicLog, tmp_path: Path) -> None:
+    """Chats that name none become the agent's that was given, the empty one's, too."""
+    (tmp_path / "chat.jsonl").write_bytes(b'{"messages":[{"role":"user","content":"x"}]}\n')
+    await import_file(log, tmp_path / "chat.jsonl", agent_id="")
+    assert [episode.agent_id async for episode in log.scan()] == [""]

@@ -157,10 +157,10 @@ def test_each_run_of_letters_and_digits_is_looked_for(query: str) -> None:
     """Nothing of a query that says something is dropped without a word, short of stopwords."""
     words, truncated = words_of(query)
     stopwords = ENGLISH.union(*LANGUAGES.values())
-    letters = {char for char in folded(query).lower() if PART.match(char)}
+    letters = {char for char in folded(query) if PART.match(char)}
     dropped = {char for word in stopwords for char in word}
     assert truncated or letters - dropped <= {char for word in words for char in word}
-    runs = {run for run in PART.findall(folded(query).lower()) if not is_unspaced(run)}
+    runs = {run for run in PART.findall(folded(query)) if not is_unspaced(run)}
     assert truncated or runs - stopwords <= set(words)
 
 

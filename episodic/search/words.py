@@ -40,7 +40,7 @@ class Words(NamedTuple):
 
 def words_of(query: str) -> Words:
     """Choose the words of a query: stopwords are dropped, unless nothing else is left."""
-    text = folded(query[:MOST_CHARACTERS]).lower()
+    text = folded(query[:MOST_CHARACTERS])
     stopwords = stopwords_for(PART.findall(text))
     found = dict.fromkeys(_candidates(text, stopwords))
     kept = [word for word in found if word not in stopwords] or list(found)
@@ -50,7 +50,7 @@ def words_of(query: str) -> Words:
 
 def parts_of(text: str) -> frozenset[str]:
     """Return the parts of a short text, such as a name, that are no stopwords."""
-    return frozenset(PART.findall(folded(text).lower())) - ENGLISH
+    return frozenset(PART.findall(folded(text))) - ENGLISH
 
 
 def _candidates(text: str, stopwords: frozenset[str]) -> list[str]:

@@ -255,13 +255,14 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
+DAMAGED = "the database is damaged; restore a backup or recover it"
 _KINDS: dict[int, tuple[type[StorageError], str]] = {
     sqlite3.SQLITE_BUSY: (BusyError, "another process held the database for too long; nothing was stored"),
     sqlite3.SQLITE_LOCKED: (BusyError, "the database was locked for too long; nothing was stored"),
     sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full; nothing was stored: make room, writing goes on by itself"),
     sqlite3.SQLITE_READONLY: (ReadOnlyError, "the database cannot be written; nothing was stored"),
     sqlite3.SQLITE_PERM: (ReadOnlyError, "the database cannot be written; nothing was stored"),
-    sqlite3.SQLITE_CORRUPT: (CorruptError, "the database is damaged; restore a backup or recover it"),
+    sqlite3.SQLITE_CORRUPT: (CorruptError, DAMAGED),
     sqlite3.SQLITE_NOTADB: (NotOurFileError, "the file is no SQLite database; check the path"),
     sqlite3.SQLITE_CANTOPEN: (OpenError, "the database cannot be opened; check its path and permissions"),
     sqlite3.SQLITE_CONSTRAINT: (RejectedError, "the database refused a value; nothing was stored"),
@@ -280,6 +281,9 @@ def translated(path: Path) -> Iterator[None]:
         kind, advice = _KINDS.get(getattr(exc, "sqlite_errorcode", 0) & 0xFF, _UNKNOWN)
         msg = f"{path}: {advice} (SQLite: {exc})"
         raise kind(msg) from exc
+    except UnicodeDecodeError as exc:
+        msg = f"{path}: {DAMAGED} (a text in it is no UTF-8: {exc})"
+        raise CorruptError(msg) from exc
     except OSError as exc:
         msg = f"{path}: {exc.strerror or exc}"
         raise OpenError(msg) from exc

@@ -75,6 +75,10 @@ async def export_file(
     return progress
 
 
+# The log's own files: what is not in the first yet stands in the others.
+OWN_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
 def _further(progress: Progress, on_progress: OnProgress | None, *, episodes: int = 0, outcomes: int = 0) -> Progress:
     done = Progress(
         progress.lines + episodes + outcomes,
@@ -103,8 +107,8 @@ def _opened(target: str | os.PathLike[str] | BinaryIO, own: str) -> AbstractCont
     if not isinstance(target, str | os.PathLike):
         return nullcontext(target)
     path = os.path.realpath(target)
-    if path == os.path.realpath(own):
-        msg = f"{os.fspath(target)} is the log itself; name another file"
+    if path.removeprefix(os.path.realpath(own)) in OWN_SUFFIXES:
+        msg = f"{os.fspath(target)} is a file of the log itself; name another one"
         raise TransferError(msg)
     return _replaced(Path(path))
 

@@ -66,3 +66,8 @@ class Hints(NamedTuple):
 
     agent_id: str | None
     stem: str
+
+    @property
+    def agent(self) -> str:
+        """The agent of lines that name none; the empty text is one, too."""
+        return self.stem if self.agent_id is None else self.agent_id

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from episodic.codec import draft_metadata
+from episodic.errors import shown
 from episodic.model import JSON, ROLES, Draft
 from episodic.transfer.item import Flaw, Hints, Item
 from episodic.transfer.values import clock_time, free_key
@@ -54,7 +55,7 @@ def decode(place: int, fields: Mapping[str, JSON], hints: Hints, weight: int) ->
         msg = "has no messages; each line is one conversation, an object with a list of them"
         raise Flaw(msg)
     whose = _Whose(
-        _text(rest, AGENT_KEYS) or hints.agent_id or hints.stem,
+        _text(rest, AGENT_KEYS) or hints.agent,
         _text(rest, SESSION_KEYS) or f"{hints.stem}-{place}",
         _text(rest, USER_KEYS),
         _time(rest),
@@ -76,7 +77,7 @@ def _draft(whose: _Whose, message: JSON, conversation: Mapping[str, JSON]) -> Dr
     rest = dict(message)
     role = rest.pop("role", None)
     if not isinstance(role, str) or role not in ROLE_OF:
-        msg = f"role must be one of {', '.join(sorted(ROLE_OF))}, not {role!r}"
+        msg = f"role must be one of {', '.join(sorted(ROLE_OF))}, not {shown(role)}"
         raise Flaw(msg)
     content, parts = _content(rest.pop("content", None))
     name = rest.get("name")

@@ -61,7 +61,7 @@ class RowReader:
             hints: the agent for rows without one.
         """
         self._columns = columns
-        self._agent_id = hints.agent_id or hints.stem
+        self._agent_id = hints.agent
         self._latest = datetime(1970, 1, 1, tzinfo=UTC)
 
     def decode(self, place: int, row: RecipeRow) -> Item:

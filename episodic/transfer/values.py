@@ -11,6 +11,7 @@ from typing import NoReturn, cast
 
 import orjson
 
+from episodic.errors import shown
 from episodic.model import JSON
 from episodic.transfer.item import Flaw
 
@@ -68,10 +69,10 @@ def iso_time(text: object) -> datetime:
     try:
         instant = datetime.fromisoformat(cast("str", text))
     except (TypeError, ValueError) as exc:
-        msg = f"timestamp must be an ISO 8601 time such as 2026-01-05T09:00:00Z, not {_shown(text)}"
+        msg = f"timestamp must be an ISO 8601 time such as 2026-01-05T09:00:00Z, not {shown(text)}"
         raise Flaw(msg) from exc
     if instant.utcoffset() is None:
-        msg = f"timestamp {_shown(text)} has no time zone; add Z or an offset"
+        msg = f"timestamp {shown(text)} has no time zone; add Z or an offset"
         raise Flaw(msg)
     return instant
 
@@ -131,8 +132,3 @@ def _refuse(constant: str) -> NoReturn:
 def _kind(value: object) -> str:
     kinds = {list: "an array", str: "a text", bool: "true or false", int: "a number", float: "a number"}
     return kinds.get(type(value), "null")
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."  # noqa: PLR2004

@@ -18,7 +18,7 @@ from episodic.faces.cli.exits import OK, NothingFoundError
 from episodic.faces.cli.options import agent_option, awaited, command, db_option, filter_options
 from episodic.faces.cli.progress import shown
 from episodic.faces.cli.screen import Screen, json_output, note
-from episodic.faces.cli.text import one_line
+from episodic.faces.cli.text import one_line, printable_path
 from episodic.log import EpisodicLog
 from episodic.model import Filter
 from episodic.transfer import Format, Progress, export_file, import_file
@@ -59,7 +59,7 @@ async def import_(
             done = await _import(log, name, agent_id, form, skip)
             seconds = time.monotonic() - began
             if as_json:
-                screen.records([{"file": name, **_counts(done), "seconds": round(seconds, 3)}])
+                screen.records([{"file": printable_path(name), **_counts(done), "seconds": round(seconds, 3)}])
             else:
                 rate = f"{done.episodes / seconds:,.0f}/s" if seconds else "at once"
                 screen.line(f"imported {_told(done)} from {one_line(name)} in {seconds:.1f} s ({rate})")
@@ -144,6 +144,9 @@ async def _import(log: EpisodicLog, name: str, agent_id: str | None, form: Forma
             if show is not None:
                 show(done)
 
+        if name == STREAM and sys.stdin is None:
+            msg = "standard input is closed"
+            raise click.UsageError(msg)
         source = sys.stdin.buffer if name == STREAM else Path(name)
         try:
             return await import_file(log, source, form=form, agent_id=agent_id, skip=skip, on_progress=on_progress)

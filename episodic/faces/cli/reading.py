@@ -20,7 +20,7 @@ from episodic.faces.cli.options import (
     limit_option,
 )
 from episodic.faces.cli.screen import Screen, lead, name_text, outcome_text, said, stamp
-from episodic.faces.cli.text import excerpt, lasting, one_line, printable, sized
+from episodic.faces.cli.text import excerpt, lasting, one_line, printable, printable_path, sized
 from episodic.faces.cli.version import version
 from episodic.log import EpisodicLog
 from episodic.model import AgentSummary, Filter, Hit, SearchResult, Session, Stats
@@ -208,7 +208,7 @@ def _session_row(session: Session) -> tuple[Text, ...]:
 
 def _stats_record(state: Stats, agents: list[AgentSummary]) -> dict[str, object]:
     return {
-        "path": state.path,
+        "path": printable_path(state.path),
         "version": version(),
         "sqlite_version": state.sqlite_version,
         "mode": state.mode,

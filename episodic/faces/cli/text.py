@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from episodic.folding import PART, folded, is_unspaced
 
-__all__ = ["Span", "ascii_json", "excerpt", "lasting", "one_line", "printable", "sized", "spans"]
+__all__ = ["Span", "ascii_json", "excerpt", "lasting", "one_line", "printable", "printable_path", "sized", "spans"]
 
 Span: TypeAlias = tuple[int, int]
 
@@ -41,6 +42,11 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def printable_path(path: str | os.PathLike[str]) -> str:
+    """Write a path as text that JSON can hold; what is no UTF-8 in it is replaced."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def ascii_json(line: bytes) -> bytes:
     """Escape in JSON what a terminal would obey; it stays the same JSON."""
     if line.isascii() and b"\x7f" not in line:
@@ -58,7 +64,7 @@ def spans(text: str, words: Sequence[str]) -> list[Span]:
     wanted = {part for word in words for part in PART.findall(word)}
     pieces = [re.escape(part) for part in wanted if not part.isalnum() or is_unspaced(part)]
     within = re.finditer("|".join(pieces), text) if pieces else ()
-    whole = (found for found in WORD.finditer(text) if _is_form_of(folded(found[0]).lower(), wanted))
+    whole = (found for found in WORD.finditer(text) if _is_form_of(folded(found[0]), wanted))
     return _merged(sorted(found.span() for found in (*whole, *within)))
 
 
