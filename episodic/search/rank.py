@@ -105,7 +105,7 @@ def weighed(words: Sequence[Word], held: Mapping[str, AbstractSet[int]], total: 
         held: ids of the episodes that hold each, of those that were looked at.
         total: episodes in scope.
     """
-    return [Held(word.text, idf(total, word.frequency), held[word.text]) for word in words]
+    return [Held(word.text, idf(total, word.frequency), held.get(word.text, frozenset())) for word in words]
 
 
 def best(words: Sequence[Held], limit: int) -> dict[int, float]:
