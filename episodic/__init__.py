@@ -26,8 +26,9 @@ from episodic.errors import (
     TransferError,
     WrongLoopError,
 )
+from episodic.found import Hit, Reasons, SearchResult, Term
 from episodic.log import EpisodicLog
-from episodic.model import AgentSummary, Draft, Episode, Filter, Hit, SearchResult, Session, Stats
+from episodic.model import AgentSummary, Draft, Episode, Filter, Session, Stats
 from episodic.settings import Settings
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "QueryError",
     "QueueFullError",
     "ReadOnlyError",
+    "Reasons",
     "RejectedError",
     "SearchResult",
     "Session",
@@ -61,6 +63,7 @@ __all__ = [
     "SettingsError",
     "Stats",
     "StorageError",
+    "Term",
     "TransferError",
     "WrongLoopError",
 ]

@@ -37,10 +37,12 @@ class ContextItem:
     """One recalled episode and why it is there.
 
     Attributes:
-        score: relevance as a share of the best hit's, plus a little for recency.
+        score: relevance as a share of the best hit's, half as much again where it is preferred, plus a little for
+            recency.
         relevance_rank: its place among the relevant, from 1, or None.
         recency_rank: its place among the newest, from 1, or None.
         matched: words of the message that it holds.
+        preferred: whether it is relevant and had the outcome that was preferred, its own or its session's.
     """
 
     episode: Episode
@@ -48,6 +50,7 @@ class ContextItem:
     relevance_rank: int | None
     recency_rank: int | None
     matched: tuple[str, ...]
+    preferred: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,9 @@ __all__ = [
     "Draft",
     "Episode",
     "Filter",
-    "Hit",
     "Outcome",
     "Role",
     "Scalar",
-    "SearchResult",
     "Session",
     "Stats",
 ]
@@ -216,38 +214,6 @@ class AgentSummary:
     sessions: int
     first: datetime
     last: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One episode that a search found.
-
-    Attributes:
-        score: higher is better; comparable within one result only.
-        matched: the words that were looked for and that it holds, the rarest first; empty for a turn that was found
-            because it stands beside one that holds them.
-    """
-
-    episode: Episode
-    score: float
-    matched: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a search found, the best first.
-
-    Attributes:
-        hits: the episodes with their scores.
-        mode: "fts" with the full-text index, "like" on a build of SQLite without FTS5.
-        words: the words that were looked for; empty when the query held nothing to look for.
-        exhaustive: whether every episode in scope that holds one of the query's words was considered.
-    """
-
-    hits: tuple[Hit, ...]
-    mode: Literal["fts", "like"]
-    words: tuple[str, ...]
-    exhaustive: bool
 
 
 class Stats(NamedTuple):

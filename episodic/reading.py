@@ -14,7 +14,8 @@ from episodic import recall
 from episodic.codec import to_micros
 from episodic.context import Context
 from episodic.errors import FilterError, NotFoundError, QueryError, shown
-from episodic.model import AgentSummary, Episode, Filter, SearchResult, Session, check_comparable
+from episodic.found import SearchResult
+from episodic.model import OUTCOMES, AgentSummary, Episode, Filter, Session, check_comparable, is_outcome
 from episodic.paging import pages
 from episodic.ports import Cursor, Readers, Scope
 
@@ -185,7 +186,9 @@ class Reading(ABC):
         async with self._reading().borrow(snapshot=True) as reader:
             return await recall.search(reader, scope, text, _whole("limit", limit))
 
-    async def recall_context(self, agent_id: str, message: str, limit: int = 5, where: Filter | None = None) -> Context:
+    async def recall_context(
+        self, agent_id: str, message: str, limit: int = 5, where: Filter | None = None, *, prefer: str | None = None
+    ) -> Context:
         """Choose what a model should know before it answers a message.
 
         Relevance leads and recency adds a little; what both agree on comes first; the same text in the same role
@@ -196,6 +199,8 @@ class Reading(ABC):
             message: what was said; any text.
             limit: episodes at most.
             where: narrows it, usually `Filter(user_id=...)`.
+            prefer: an outcome; the relevant episodes that had it, or whose sessions had it, count half as much again
+                and come first.
 
         Raises:
             QueryError: the message is no text.
@@ -204,8 +209,11 @@ class Reading(ABC):
         """
         scope = _agent_scope(agent_id, where)
         text = _query(message)
+        if prefer is not None and not is_outcome(prefer):
+            msg = f"prefer must be one of {', '.join(sorted(OUTCOMES))} or None, not {shown(prefer)}"
+            raise FilterError(msg)
         async with self._reading().borrow(snapshot=True) as reader:
-            return await recall.recall_context(reader, scope, text, _whole("limit", limit))
+            return await recall.recall_context(reader, scope, text, _whole("limit", limit), prefer)
 
     async def sessions(self, agent_id: str, where: Filter | None = None, limit: int = 20) -> list[Session]:
         """Return the agent's sessions that have an episode in scope, by the newest such episode, newest first.

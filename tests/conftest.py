@@ -1,22 +1,27 @@
-"""What nearly every test needs: a path, an open log, a look into the file, and a build of SQLite without FTS5."""
+"""What many tests need: a path, an open log, a look into the file, a build of SQLite without FTS5, a command line."""
 
 from __future__ import annotations
 
 import _sqlite3
 import asyncio
 import ctypes
+import errno
+import os
+import pty
 import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
+import orjson
 import pytest
 
 from episodic import EpisodicLog
+from episodic.faces.cli import main
 
 
 class Sql(Protocol):
@@ -107,3 +112,89 @@ def without_fts5(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]
             if "fts5" in left or "json_each" not in left:
                 pytest.skip(f"sqlite3_drop_modules() left {sorted(left)}")
         yield patch.undo
+
+
+Call = Callable[..., subprocess.CompletedProcess[str]]
+
+
+class Runner:
+    """Runs the command line in a folder of its own, on the log there."""
+
+    def __init__(self, folder: Path) -> None:
+        """Begin without a log."""
+        self.folder = folder
+        self.db = folder / "episodic.db"
+
+    def start(
+        self,
+        *arguments: str | Path,
+        env: Mapping[str, str] | None = None,
+        **options: Any,  # noqa: ANN401 - of Popen
+    ) -> subprocess.Popen[bytes]:
+        """Start a command."""
+        base = {key: value for key, value in os.environ.items() if key not in {"EPISODIC_DB", "COLUMNS", "TERM"}}
+        command = [sys.executable, "-m", "episodic", *map(str, arguments)]
+        return subprocess.Popen(
+            command, cwd=self.folder, env=base | {"TERM": "xterm-256color", **(env or {})}, **options
+        )
+
+    def __call__(
+        self,
+        *arguments: str | Path,
+        stdin: bytes = b"",
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end."""
+        pipe = subprocess.PIPE
+        with self.start(*arguments, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            output, errors = process.communicate(stdin)
+        return subprocess.CompletedProcess(process.args, process.returncode, output.decode(), errors.decode())
+
+    def records(self, *arguments: str | Path) -> list[Any]:
+        """Run a command that must succeed, with --json."""
+        done = self(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return [orjson.loads(line) for line in done.stdout.splitlines()]
+
+    def on_terminal(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[str, int]:
+        """Run a command on a terminal; return all that it showed, and its exit code."""
+        parent, child = pty.openpty()
+        with self.start(*arguments, env=env, stdin=child, stdout=child, stderr=child) as process:
+            os.close(child)
+            shown = b"".join(read_all(parent))
+        return shown.decode(), process.returncode
+
+
+def read_all(descriptor: int) -> Iterator[bytes]:
+    """Read a terminal until everybody who writes to it has gone."""
+    with open(descriptor, "rb", buffering=0) as terminal:
+        while True:
+            try:
+                chunk = terminal.read(2**16)
+            except OSError as exc:
+                if exc.errno != errno.EIO:
+                    raise
+                return
+            if not chunk:
+                return
+            yield chunk
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runner:
+    """The command line, in an empty folder."""
+    return Runner(tmp_path)
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
+    """Run commands in this process, where dozens take no longer than a few processes do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EPISODIC_DB", raising=False)
+
+    def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capfd.readouterr()
+        code = main(arguments)
+        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
+
+    return run_here

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 import pty
@@ -12,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,10 +21,10 @@ import orjson
 import pytest
 
 from episodic import Draft, EpisodicLog
-from episodic.faces.cli import main
 from episodic.faces.cli.text import ascii_json, excerpt, lasting, one_line, printable, sized, spans
+from tests.conftest import Call, Runner, read_all
 
-COMMANDS = ("demo", "export", "import", "recall", "recent", "replay", "search", "sessions", "stats", "tail")
+COMMANDS = ("demo", "eval", "export", "import", "recall", "recent", "replay", "search", "sessions", "stats", "tail")
 READERS = (["recall", "x"], ["recent"], ["replay", "s"], ["search", "x"], ["sessions"], ["stats"], ["tail"], ["export"])
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -36,92 +35,6 @@ HOSTILE = (
     "[bold red]markup[/] [link=x]:smile: \r\nover\rwritten\x08\x7f"
 )
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-Call = Callable[..., subprocess.CompletedProcess[str]]
-
-
-class Runner:
-    """Runs the command line in a folder of its own, on the log there."""
-
-    def __init__(self, folder: Path) -> None:
-        """Begin without a log."""
-        self.folder = folder
-        self.db = folder / "episodic.db"
-
-    def start(
-        self,
-        *arguments: str | Path,
-        env: Mapping[str, str] | None = None,
-        **options: Any,  # noqa: ANN401 - of Popen
-    ) -> subprocess.Popen[bytes]:
-        """Start a command."""
-        base = {key: value for key, value in os.environ.items() if key not in {"EPISODIC_DB", "COLUMNS", "TERM"}}
-        command = [sys.executable, "-m", "episodic", *map(str, arguments)]
-        return subprocess.Popen(
-            command, cwd=self.folder, env=base | {"TERM": "xterm-256color", **(env or {})}, **options
-        )
-
-    def __call__(
-        self,
-        *arguments: str | Path,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        pipe = subprocess.PIPE
-        with self.start(*arguments, env=env, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-            output, errors = process.communicate(stdin)
-        return subprocess.CompletedProcess(process.args, process.returncode, output.decode(), errors.decode())
-
-    def records(self, *arguments: str | Path) -> list[Any]:
-        """Run a command that must succeed, with --json."""
-        done = self(*arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        return [orjson.loads(line) for line in done.stdout.splitlines()]
-
-    def on_terminal(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> tuple[str, int]:
-        """Run a command on a terminal; return all that it showed, and its exit code."""
-        parent, child = pty.openpty()
-        with self.start(*arguments, env=env, stdin=child, stdout=child, stderr=child) as process:
-            os.close(child)
-            shown = b"".join(read_all(parent))
-        return shown.decode(), process.returncode
-
-
-def read_all(descriptor: int) -> Iterator[bytes]:
-    """Read a terminal until everybody who writes to it has gone."""
-    with open(descriptor, "rb", buffering=0) as terminal:
-        while True:
-            try:
-                chunk = terminal.read(2**16)
-            except OSError as exc:
-                if exc.errno != errno.EIO:
-                    raise
-                return
-            if not chunk:
-                return
-            yield chunk
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Runner:
-    """The command line, in an empty folder."""
-    return Runner(tmp_path)
-
-
-@pytest.fixture
-def call(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Call:
-    """Run commands in this process, where dozens take no longer than a few processes do."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("EPISODIC_DB", raising=False)
-
-    def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-        capfd.readouterr()
-        code = main(arguments)
-        return subprocess.CompletedProcess(arguments, code, *capfd.readouterr())
-
-    return run_here
 
 
 async def fill(path: Path, *drafts: Draft) -> None:
@@ -386,7 +299,7 @@ def test_search_marks_the_words_it_found(desk: Runner) -> None:
     assert re.fullmatch(r" 1  2026-01-05 12:00:00  s1  user       score \d+\.\d\d", plain[0])
     assert plain[1] == "    Ann: I was charged twice for order ORD-1234"
     [hit, *_] = desk.records("search", "charges", "--agent", "bot")
-    assert hit.keys() == {"episode", "score", "matched"}
+    assert hit.keys() == {"episode", "score", "matched", "reasons"}
 
 
 def test_search_says_of_a_turn_that_it_only_stands_beside_a_hit(desk: Runner) -> None:
@@ -411,6 +324,31 @@ def test_recall_says_why(desk: Runner) -> None:
     assert (item["episode"]["id"], item["matched"], item["relevance_rank"]) == (1, ["order"], 1)
     [rendered] = desk.records("recall", "charged again", "--agent", "bot", "--render", "--max-tokens", "80")
     assert rendered == {"text": text.removesuffix("\n")}
+
+
+def test_recall_puts_what_is_preferred_first(desk: Runner) -> None:
+    """--prefer brings what ended well before what did not, and says so."""
+    shown = desk("recall", "late parcel order charged", "--agent", "bot", "--prefer", "failure").stdout.splitlines()
+    assert "  s2  " in shown[0]
+    assert ", preferred, holds parcel, late" in shown[0] or ", preferred, holds late, parcel" in shown[0]
+    [first, *_] = desk.records("recall", "late parcel order charged", "--agent", "bot", "--prefer", "success")
+    assert (first["episode"]["session_id"], first["preferred"]) == ("s1", True)
+
+
+def test_search_explains(desk: Runner) -> None:
+    """--explain tells how common each word is and what each score consists of, also when nothing is found."""
+    shown = desk("search", "charged for order zebra", "--agent", "bot", "--explain")
+    assert shown.returncode == 0
+    lines = shown.stdout.splitlines()
+    assert lines[0].startswith("5 episodes in scope, found by the full-text index")
+    counts = dict(line.split()[:2] for line in lines[3:6])
+    assert counts == {"charged": "2", "order": "1", "zebra": "0"}
+    assert "score" in lines[8]
+    [whole] = desk.records("search", "charged", "--agent", "bot", "--explain")
+    assert [term["word"] for term in whole["terms"]] == ["charged"]
+    nothing = desk("search", "zebra", "--agent", "bot", "--explain")
+    assert "zebra" in nothing.stdout
+    assert nothing.returncode == 1
 
 
 async def test_tail_follows_what_another_program_writes(desk: Runner) -> None:

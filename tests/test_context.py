@@ -73,7 +73,11 @@ def said(content: str, *, place: int = 1, author: str | None = None, outcome: st
 
 def context_of(episodes: list[Episode]) -> Context:
     """Make a context of episodes in their order."""
-    return Context(tuple(ContextItem(episode, 1.0, rank, None, ()) for rank, episode in enumerate(episodes, start=1)))
+    return Context(
+        tuple(
+            ContextItem(episode, 1.0, rank, None, (), preferred=False) for rank, episode in enumerate(episodes, start=1)
+        )
+    )
 
 
 CONTEXTS = st.lists(EPISODES, max_size=6).map(context_of)

@@ -26,9 +26,11 @@ from episodic import (
     EpisodicLog,
     Filter,
     Hit,
+    Reasons,
     SearchResult,
     Session,
     Settings,
+    Term,
     errors,
 )
 from episodic.transfer.item import BadLineError
@@ -53,7 +55,7 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     EpisodicLog.follow: "(self, after=None, *, agent_id=None, where=None)",
     EpisodicLog.recent: "(self, agent_id, limit=20, min_age_seconds=0, where=None, *, before=None)",
     EpisodicLog.search: "(self, agent_id, query, limit=10, where=None)",
-    EpisodicLog.recall_context: "(self, agent_id, message, limit=5, where=None)",
+    EpisodicLog.recall_context: "(self, agent_id, message, limit=5, where=None, *, prefer=None)",
     EpisodicLog.sessions: "(self, agent_id, where=None, limit=20)",
     EpisodicLog.resolved: "(self, *, agent_id=None, where=None, upto=None)",
     EpisodicLog.agents: "(self)",
@@ -75,10 +77,12 @@ SIGNATURES: dict[Callable[..., Any], str] = {
 
 FIELDS = {
     Episode: "id agent_id session_id user_id author timestamp role content outcome metadata event_id archived",
-    SearchResult: "hits mode words exhaustive",
-    Hit: "episode score matched",
+    SearchResult: "hits mode words exhaustive terms total truncated",
+    Hit: "episode score matched reasons",
+    Reasons: "words nearby session factor author",
+    Term: "word frequency is_bound weight use",
     Context: "items",
-    ContextItem: "episode score relevance_rank recency_rank matched",
+    ContextItem: "episode score relevance_rank recency_rank matched preferred",
     Session: "agent_id session_id user_id first last episodes outcome",
     AgentSummary: "agent_id episodes sessions first last",
 }

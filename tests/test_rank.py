@@ -71,7 +71,7 @@ def slow_fusion(relevant: Mapping[int, float], recent: Sequence[int], limit: int
         if number in recent:
             score += 0.1 * (1 - recent.index(number) / len(recent))
             recency_rank = recent.index(number) + 1
-        scored.append(Fused(number, score, relevance_rank, recency_rank))
+        scored.append(Fused(number, score, relevance_rank, recency_rank, preferred=False))
     chosen = sorted(scored, key=lambda one: -one.score)[:limit]
     both = [one for one in chosen if one.relevance_rank and one.recency_rank]
     return both + [one for one in chosen if one not in both]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from episodic import Context, Draft, Episode, EpisodicLog, Filter
+from episodic import Context, Draft, Episode, EpisodicLog, Filter, FilterError
 from episodic.search.rank import RECENCY_WEIGHT
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -214,3 +215,58 @@ async def test_a_context_is_rendered_in_its_order(either: EpisodicLog) -> None:
     places = [text.index(content) for content in contents_of(context)]
     assert places == sorted(places)
     assert len(places) == 5
+
+
+async def test_what_worked_before_comes_first_when_asked(either: EpisodicLog) -> None:
+    """Of two answers that are as relevant, the one whose session ended as preferred leads, whatever its age."""
+    await say(either, "the printer is offline", session_id="well")
+    await say(either, "turn the printer off and on", role="assistant", session_id="well")
+    await say(either, "the printer is offline again", session_id="badly")
+    await say(either, "reinstall the printer", role="assistant", session_id="badly")
+    await either.resolve("a", "well", "success")
+    await either.resolve("a", "badly", "failure")
+    for outcome, session_id in (("success", "well"), ("failure", "badly")):
+        context = await either.recall_context("a", "printer offline", limit=4, prefer=outcome)
+        first, second, *others = context.items
+        assert {first.episode.session_id, second.episode.session_id} == {session_id}
+        assert [item.preferred for item in (first, second)] == [True, True]
+        assert not any(item.preferred for item in others)
+
+
+async def test_what_is_preferred_is_relevant_all_the_same(either: EpisodicLog) -> None:
+    """An episode that only is recent, or hardly relevant, does not come in for its outcome."""
+    await say(either, "the refund for ORD-1234 was sent on Monday", session_id="old")
+    await say(either, *TALK, session_id="well")
+    await either.resolve("a", "well", "success")
+    context = await either.recall_context("a", "refund for ORD-1234", limit=2, prefer="success")
+    assert [item.preferred for item in context.items] == [False, False]
+    assert contents_of(context)[0] == "the refund for ORD-1234 was sent on Monday"
+
+
+async def test_an_episode_has_its_own_outcome_before_that_of_its_session(either: EpisodicLog) -> None:
+    """A turn that failed in a session that went well is not what worked."""
+    await either.record("a", "s", "tool", "refund declined", outcome="failure")
+    await either.record("a", "s", "tool", "refund accepted")
+    await either.resolve("a", "s", "success")
+    context = await either.recall_context("a", "refund", prefer="success")
+    assert [(item.episode.content, item.preferred) for item in context.items] == [
+        ("refund accepted", True),
+        ("refund declined", False),
+    ]
+
+
+async def test_a_preference_stays_within_the_scope(either: EpisodicLog) -> None:
+    """Another user's success is not recalled, and a filter by another outcome leaves nothing to prefer."""
+    await either.record("a", "s", "tool", "my refund", user_id="me", outcome="failure")
+    await either.record("a", "t", "tool", "your refund", user_id="you", outcome="success")
+    context = await either.recall_context("a", "refund", where=Filter(user_id="me"), prefer="success")
+    assert [(item.episode.content, item.preferred) for item in context.items] == [("my refund", False)]
+    context = await either.recall_context("a", "refund", where=Filter(outcome="failure"), prefer="success")
+    assert [(item.episode.content, item.preferred) for item in context.items] == [("my refund", False)]
+
+
+@pytest.mark.parametrize("prefer", ["won", "", 1, ["success"]])
+async def test_only_an_outcome_can_be_preferred(log: EpisodicLog, prefer: Any) -> None:  # noqa: ANN401 - wrong on purpose
+    """Anything else is refused with the outcomes that there are."""
+    with pytest.raises(FilterError, match="prefer must be one of failure, partial, success or None"):
+        await log.recall_context("a", "refund", prefer=prefer)

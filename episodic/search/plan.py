@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from episodic.found import Use
 from episodic.ports import Lookup
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "gather",
     "is_exhaustive",
     "lookups",
+    "used",
 ]
 
 # Rows that the words of one search may bring in together.
@@ -42,7 +44,7 @@ PER_WORD = 10_000
 # Where even the rarest passes the budget: two common words say together what neither does alone.
 FEWEST_WORDS = 2
 
-# Common words that tell candidates apart, the rarest of them: each takes half a millisecond, and those beyond say little.
+# Common words that tell candidates apart, the rarest of them: each takes half a millisecond, and more say little.
 MOST_BESIDE = 6
 
 
@@ -115,3 +117,16 @@ def gather(wanted: Sequence[Lookup], postings: Sequence[Sequence[int]]) -> dict[
         if len(lookup.beside) == 1:
             held[lookup.beside[0]].update(ids)
     return held
+
+
+def used(word: str, wanted: Sequence[Lookup]) -> Use:
+    """Tell what became of a word that occurs.
+
+    Args:
+        word: the word.
+        wanted: what was looked up.
+    """
+    alone = {lookup.word for lookup in wanted if not lookup.beside}
+    if word in alone:
+        return "candidates"
+    return "beside" if any(lookup.word == word for lookup in wanted) else "unused"

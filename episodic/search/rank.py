@@ -10,11 +10,13 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import NamedTuple
 
+from episodic.found import Reasons
 from episodic.ports import Neighbourhood, Surroundings
 from episodic.search.plan import Word
 from episodic.search.words import parts_of
 
 __all__ = [
+    "PREFERENCE",
     "REACH",
     "RECENCY_WEIGHT",
     "SPREADING",
@@ -25,6 +27,7 @@ __all__ = [
     "fuse",
     "idf",
     "in_context",
+    "preferring",
     "spreading",
     "weighed",
 ]
@@ -32,6 +35,10 @@ __all__ = [
 # Share of the best relevance that the newest episode gains. At 0.1 recency costs about no recall@10 on LoCoMo, at 0.3
 # two to three points.
 RECENCY_WEIGHT = 0.1
+
+# What relevance is multiplied by for an episode with the outcome that is preferred: it passes those that are up to half
+# as relevant again, and leaves out none that is much more so.
+PREFERENCE = 1.5
 
 # Floor of a word that more than half of the episodes hold: it must not count against them.
 LEAST_IDF = 1e-6
@@ -70,20 +77,22 @@ class Held(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """One candidate: its score and the words it holds, the rarest first."""
+    """One candidate: its score, the words it holds, the rarest first, and what the score consists of."""
 
     episode_id: int
     score: float
     matched: tuple[str, ...]
+    reasons: Reasons
 
 
 class Fused(NamedTuple):
-    """One episode of a fused ranking, with its place in each list, from 1, or None."""
+    """One episode of a fused ranking, with its place in each list, from 1, or None, and whether it was preferred."""
 
     episode_id: int
     score: float
     relevance_rank: int | None
     recency_rank: int | None
+    preferred: bool
 
 
 def idf(total: int, frequency: int) -> float:
@@ -153,24 +162,33 @@ def in_context(
         words: the words, the rarest first.
         limit: candidates to return.
     """
-    scores: defaultdict[int, float] = defaultdict(float, hits)
     session_of: dict[int, str] = {}
     for one in near.around:
         session_of.update(dict.fromkeys((one.episode_id, *one.before, *one.after), one.session_id))
+    heard: defaultdict[int, float] = defaultdict(float)
     for word in words:
         for number, chance in _hearsay(near.around, word).items():
-            scores[number] += word.weight * chance
-    bonus = _session_scores(session_of, words)
+            heard[number] += word.weight * chance
+    of_session = _session_scores(session_of, words)
     named_authors = {author for author in set(near.authors.values()) if not parts_of(author).isdisjoint(named)}
-    for number, session_id in session_of.items():
-        score = scores[number] + bonus.get(session_id, 0.0)
-        scores[number] = score * QUESTION_FACTOR if number in near.asking else score
-    if named_authors:
-        for number, author in near.authors.items():
-            if author in named_authors:
-                scores[number] += AUTHOR_BONUS
+    bonus = {number: AUTHOR_BONUS for number, author in near.authors.items() if author in named_authors}
+
+    parts = {
+        number: (
+            hits.get(number, 0.0),
+            heard.get(number, 0.0),
+            of_session.get(session_of[number], 0.0) if number in session_of else 0.0,
+            QUESTION_FACTOR if number in near.asking else 1.0,
+            bonus.get(number, 0.0),
+        )
+        for number in hits.keys() | session_of.keys()
+    }
+    scores = {
+        number: (own + nearby + session) * factor + author
+        for number, (own, nearby, session, factor, author) in parts.items()
+    }
     return [
-        Scored(number, score, tuple(word.text for word in words if number in word.ids))
+        Scored(number, score, tuple(word.text for word in words if number in word.ids), Reasons(*parts[number]))
         for number, score in _top(scores, limit)
     ]
 
@@ -213,16 +231,30 @@ def _top(scores: Mapping[int, float], limit: int) -> list[tuple[int, float]]:
     return chosen[:limit]
 
 
-def fuse(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> list[Fused]:
-    """Fuse relevance with recency: relevance leads, what both agree on comes first.
+def preferring(scores: Mapping[int, float], preferred: AbstractSet[int]) -> dict[int, float]:
+    """Weigh what is preferred by `PREFERENCE`, and put all in order anew.
+
+    Args:
+        scores: relevance by episode id, the best first.
+        preferred: ids of those that are preferred.
+    """
+    weighted = [(number, score * PREFERENCE if number in preferred else score) for number, score in scores.items()]
+    return dict(sorted(weighted, key=lambda item: item[1], reverse=True))
+
+
+def fuse(
+    relevant: Mapping[int, float], recent: Sequence[int], limit: int, preferred: AbstractSet[int] = frozenset()
+) -> list[Fused]:
+    """Fuse relevance with recency: relevance leads, what is preferred comes first, then what both agree on.
 
     The score is relevance as a share of the best, plus `RECENCY_WEIGHT` for the newest down to nothing for the last
-    of `recent`. It decides who is in; of those, the ones in both lists come first.
+    of `recent`. It decides who is in.
 
     Args:
         relevant: score by episode id, the best first.
         recent: episode ids, the newest first.
         limit: episodes to return.
+        preferred: ids of those of the relevant that come first.
     """
     top = max(relevant.values(), default=1.0)
     relevance_ranks = {number: rank for rank, number in enumerate(relevant, start=1)}
@@ -233,11 +265,15 @@ def fuse(relevant: Mapping[int, float], recent: Sequence[int], limit: int) -> li
             relevant.get(number, 0.0) / top + RECENCY_WEIGHT * _freshness(recency_ranks.get(number), len(recent)),
             relevance_ranks.get(number),
             recency_ranks.get(number),
+            number in preferred,
         )
         for number in relevance_ranks | recency_ranks
     ]
     chosen = heapq.nlargest(limit, fused, key=lambda item: item.score)
-    return sorted(chosen, key=lambda item: item.relevance_rank is None or item.recency_rank is None)
+    return sorted(
+        chosen,
+        key=lambda item: (not item.preferred, item.relevance_rank is None or item.recency_rank is None),
+    )
 
 
 def _freshness(rank: int | None, count: int) -> float:

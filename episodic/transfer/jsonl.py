@@ -8,7 +8,6 @@ timestamp is ISO 8601 with a zone. How a session ended is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 
 import orjson
 
@@ -16,7 +15,7 @@ from episodic.codec import draft_metadata
 from episodic.errors import shown
 from episodic.model import JSON, Draft, Episode, Session, is_outcome
 from episodic.transfer.item import Ending, Flaw, Hints, Item
-from episodic.transfer.values import iso_time
+from episodic.transfer.values import check_keys, iso_time
 
 __all__ = ["decode", "encode", "encode_ending", "looks_like"]
 
@@ -29,6 +28,8 @@ IGNORED = ("id", "archived")
 KEYS = frozenset({*FIELDS, *IGNORED})
 SESSION = "session"
 ENDING_KEYS = ("agent_id", "session_id", "outcome")
+
+ELSEWHERE = "what an episode has no field for belongs into its metadata"
 
 LINE = orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE
 
@@ -47,7 +48,7 @@ def decode(place: int, fields: Mapping[str, JSON], hints: Hints, weight: int) ->
     """
     if SESSION in fields:
         return Item(place, (), _ending(fields), weight)
-    _check_keys(fields, KEYS)
+    check_keys(fields, KEYS, ELSEWHERE)
     values = {key: fields.get(key) for key in FIELDS}
     if values["agent_id"] is None:
         values["agent_id"] = hints.agent_id
@@ -72,12 +73,12 @@ def encode_ending(session: Session) -> bytes:
 
 
 def _ending(fields: Mapping[str, JSON]) -> Ending:
-    _check_keys(fields, {SESSION})
+    check_keys(fields, {SESSION}, ELSEWHERE)
     session = fields[SESSION]
     if not isinstance(session, Mapping):
         msg = "session must be an object"
         raise Flaw(msg)
-    _check_keys(session, set(ENDING_KEYS))
+    check_keys(session, set(ENDING_KEYS), ELSEWHERE)
     agent_id, session_id, outcome = (session.get(key) for key in ENDING_KEYS)
     if not isinstance(agent_id, str) or not isinstance(session_id, str):
         msg = "session must have an agent_id and a session_id, both text"
@@ -86,9 +87,3 @@ def _ending(fields: Mapping[str, JSON]) -> Ending:
         msg = f"outcome must be success, failure, partial or null, not {shown(outcome)}"
         raise Flaw(msg)
     return Ending(agent_id, session_id, None if outcome is None else str(outcome))
-
-
-def _check_keys(fields: Mapping[str, JSON], known: AbstractSet[str]) -> None:
-    for key in fields.keys() - known:
-        msg = f"unknown key {key!r}; what an episode has no field for belongs into its metadata"
-        raise Flaw(msg)

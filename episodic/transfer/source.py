@@ -6,14 +6,12 @@ database in pages. Memory stays flat in both.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import stat
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, count, dropwhile, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias, cast, get_args
 
@@ -22,18 +20,13 @@ from episodic.model import JSON
 from episodic.sqlite.recipe import SQLITE_MAGIC, open_recipe
 from episodic.transfer import jsonl, openai
 from episodic.transfer.item import BadLineError, Flaw, Hints, Item
+from episodic.transfer.lines import begins, numbered
 from episodic.transfer.recipe import RowReader
 from episodic.transfer.values import json_object
 
 __all__ = ["Format", "Source", "open_source"]
 
 Format: TypeAlias = Literal["episodic", "openai", "recipe"]
-
-GZIP_MAGIC = b"\x1f\x8b"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-# A line that never ends must not fill the memory.
-LONGEST_LINE = 256 * 2**20
 
 Decode: TypeAlias = Callable[[int, Mapping[str, JSON], Hints, int], Item]
 LINE_FORMATS: dict[str, Decode] = {"episodic": jsonl.decode, "openai": openai.decode}
@@ -91,7 +84,7 @@ def open_source(
     hints = Hints(agent_id, Path(path.name.removesuffix(".gz")).stem)
     try:
         stream = path.open("rb")
-        is_database = form == "recipe" or (form is None and _begins(stream, SQLITE_MAGIC))
+        is_database = form == "recipe" or (form is None and begins(stream, SQLITE_MAGIC))
     except OSError as exc:
         msg = f"{path} cannot be read: {exc.strerror}"
         raise TransferError(msg) from exc
@@ -127,39 +120,16 @@ def _open_lines(
     stream: io.BufferedReader, name: str, form: Format | None, hints: Hints, skip: int, *, close: Callable[[], None]
 ) -> Source:
     size, may_block = _file_size(stream)
-    plain = gzip.GzipFile(fileobj=stream) if _begins(stream, GZIP_MAGIC) else stream
-    if form == "recipe" or _begins(stream, SQLITE_MAGIC):
+    if form == "recipe" or begins(stream, SQLITE_MAGIC):
         msg = f"{name}: a database can only be read from a file that is not packed"
         raise TransferError(msg)
-    lines = dropwhile(lambda line: line[0] <= skip, _numbered(plain, name))
+    lines = dropwhile(lambda line: line[0] <= skip, numbered(stream, name))
     ahead = list(islice(lines, 1))
     if form is None:
         form = _recognised(*ahead[0], name) if ahead else "episodic"
     decode = LINE_FORMATS[form]
     items = (_decoded(decode, place, line, hints, name) for place, line in chain(ahead, lines))
     return Source(name, "line", form, size, stream.raw.tell if size else lambda: 0, items, may_block, close)
-
-
-def _begins(stream: io.BufferedReader, magic: bytes) -> bool:
-    return stream.peek(len(magic)).startswith(magic)
-
-
-def _numbered(stream: BinaryIO | gzip.GzipFile, name: str) -> Iterator[tuple[int, bytes]]:
-    """Read lines with their numbers; those that hold nothing count and are left out."""
-    for place in count(1):
-        try:
-            line = stream.readline(LONGEST_LINE + 1)
-        except (OSError, EOFError, zlib.error) as exc:
-            msg = f"{name}, line {place}: cannot be read: {exc}"
-            raise TransferError(msg) from exc
-        if not line:
-            return
-        if len(line) > LONGEST_LINE:
-            msg = f"{name}, line {place}: is longer than {LONGEST_LINE} bytes"
-            raise TransferError(msg)
-        line = line.removeprefix(BYTE_ORDER_MARK) if place == 1 else line
-        if not line.isspace():
-            yield place, line
 
 
 def _recognised(place: int, line: bytes, name: str) -> Format:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn, cast
 
@@ -15,7 +16,7 @@ from episodic.errors import shown
 from episodic.model import JSON
 from episodic.transfer.item import Flaw
 
-__all__ = ["clock_time", "free_key", "iso_time", "json_object", "loads"]
+__all__ = ["check_keys", "clock_time", "free_key", "iso_time", "json_object", "loads"]
 
 # orjson reads an integer over 64 bits as a float; only a text with as many digits needs the slow and exact parser.
 DIGITS_TO_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -58,6 +59,22 @@ def json_object(text: bytes) -> dict[str, JSON]:
         msg = f"is no JSON object, but {_kind(value)}"
         raise Flaw(msg)
     return cast("dict[str, JSON]", value)
+
+
+def check_keys(fields: Mapping[str, JSON], known: AbstractSet[str], otherwise: str) -> None:
+    """Refuse a key that would be lost.
+
+    Args:
+        fields: the object.
+        known: the keys that it may have.
+        otherwise: what to do with another one.
+
+    Raises:
+        Flaw: there is another one.
+    """
+    for key in fields.keys() - known:
+        msg = f"unknown key {key!r}; {otherwise}"
+        raise Flaw(msg)
 
 
 def iso_time(text: object) -> datetime:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from episodic.errors import DraftError, EpisodicError, FilterError, NotFoundError, QueryError, SettingsError
-from episodic.faces.cli import moving, reading, replaying
+from episodic.faces.cli import evaluating, moving, reading, replaying
 from episodic.faces.cli.demo import demo
 from episodic.faces.cli.exits import INTERRUPTED, NOTHING, OK, UNUSABLE, USAGE, ExitCodes, NothingFoundError
 from episodic.faces.cli.screen import note, prepare_streams
@@ -45,6 +45,7 @@ for _command in (
     reading.search,
     reading.recall,
     reading.stats,
+    evaluating.eval_,
 ):
     episodic.add_command(_command)
 

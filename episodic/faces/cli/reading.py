@@ -22,8 +22,9 @@ from episodic.faces.cli.options import (
 from episodic.faces.cli.screen import Screen, lead, name_text, outcome_text, said, stamp
 from episodic.faces.cli.text import excerpt, lasting, one_line, printable, printable_path, sized
 from episodic.faces.cli.version import version
+from episodic.found import Hit, SearchResult
 from episodic.log import EpisodicLog
-from episodic.model import AgentSummary, Filter, Hit, SearchResult, Session, Stats
+from episodic.model import OUTCOMES, AgentSummary, Filter, Session, Stats
 
 __all__ = ["print_context", "recall", "recent", "search", "sessions", "stats"]
 
@@ -90,16 +91,23 @@ async def recent(
 @agent_option(LARGEST)
 @filter_options()
 @limit_option(10, "Hits")
+@click.option("--explain", is_flag=True, help="Show how common each word is, what it was used for, and each score.")
 @json_option
 @awaited
-async def search(*, query: str, db: Path, agent_id: str | None, where: Filter | None, limit: int, as_json: bool) -> int:
+async def search(
+    *, query: str, db: Path, agent_id: str | None, where: Filter | None, limit: int, explain: bool, as_json: bool
+) -> int:
     """Find the episodes that answer QUERY best; any text will do."""
     async with EpisodicLog.open(db, read_only=True) as log:
         agent_id = await chosen_agent(log, agent_id)
         found = await log.search(agent_id, query, limit, where)
+    screen = Screen.open()
+    if explain:
+        _print_explained(screen, found, as_json=as_json)
     if not found.hits:
         raise _no_hits(found, agent_id, where)
-    screen = Screen.open()
+    if explain:
+        return OK
     if as_json:
         screen.records(found.hits)
     else:
@@ -118,6 +126,7 @@ async def search(*, query: str, db: Path, agent_id: str | None, where: Filter | 
 @click.option(
     "--max-tokens", metavar="N", type=click.IntRange(min=0), default=800, show_default=True, help="Budget of that text."
 )
+@click.option("--prefer", type=click.Choice(sorted(OUTCOMES)), help="What had this outcome comes first.")
 @json_option
 @awaited
 async def recall(
@@ -129,6 +138,7 @@ async def recall(
     limit: int,
     render: bool,
     max_tokens: int,
+    prefer: str | None,
     as_json: bool,
 ) -> int:
     """Show what a model would be told about MESSAGE.
@@ -137,7 +147,7 @@ async def recall(
     """
     async with EpisodicLog.open(db, read_only=True) as log:
         agent_id = await chosen_agent(log, agent_id)
-        context = await log.recall_context(agent_id, message, limit, where)
+        context = await log.recall_context(agent_id, message, limit, where, prefer=prefer)
     if not context.items:
         raise _nothing(agent_id, where)
     screen = Screen.open()
@@ -183,9 +193,18 @@ def _reasons(item: ContextItem) -> str:
         reasons.append(f"relevance {item.relevance_rank}")
     if item.recency_rank is not None:
         reasons.append(f"recency {item.recency_rank}")
+    if item.preferred:
+        reasons.append("preferred")
     if item.matched:
         reasons.append(f"holds {', '.join(map(one_line, item.matched))}")
     return ", ".join(reasons)
+
+
+def _print_explained(screen: Screen, found: SearchResult, *, as_json: bool) -> None:
+    if as_json:
+        screen.records([found])
+    else:
+        screen.line(printable(found.explain()))
 
 
 def _print_hit(screen: Screen, place: int, hit: Hit) -> None:
