@@ -154,7 +154,7 @@ async def _find(reader: Reader, scope: Scope, query: str, limit: int) -> _Found:
     found = await find(reader, scope, words, limit)
     held = weighed(found.words, found.held, found.total)
     hits = best(held, max(limit, SPREADING))
-    near = await reader.surroundings(scope, spreading(hits), reach=REACH)
+    near = await reader.surroundings(scope, spreading(hits, found.total), reach=REACH)
     ranked = in_context(hits, near, parts_of(" ".join(words)), held, limit)
     passed_over = {word.text for word in found.words if used(word.text, found.wanted) == "unused"}
     looked_for = tuple(word for word in words if word not in passed_over)

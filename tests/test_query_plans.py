@@ -50,13 +50,16 @@ FILTERS = [
 
 
 class Noting(sqlite3.Connection):
-    """A connection that keeps the last statement it was asked, with its parameters."""
+    """A connection that keeps the statements it was asked, with their parameters."""
 
-    asked: tuple[str, Sequence[Any]] = ("", ())
+    def __init__(self, *args: Any, **keywords: Any) -> None:  # noqa: ANN401 - as sqlite3's own
+        """Begin with none."""
+        super().__init__(*args, **keywords)
+        self.asked: list[tuple[str, Sequence[Any]]] = []
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:  # noqa: ANN401 - as sqlite3's own
         """Note the statement and run it."""
-        self.asked = (sql, parameters)
+        self.asked.append((sql, parameters))
         return super().execute(sql, parameters)
 
 
@@ -84,7 +87,12 @@ class Explainer:
     async def plan_of(self, call: Awaitable[object]) -> list[str]:
         """Run a call of the reader, and explain the last statement that it asked: the one that answers."""
         await call
-        return self.explain(*self._connections[0].asked)
+        [plan] = self.last_plans(1)
+        return plan
+
+    def last_plans(self, count: int) -> list[list[str]]:
+        """Explain the last statements that the reader asked."""
+        return [self.explain(*one) for one in self._connections[0].asked[-count:]]
 
     def explain(self, sql: str, parameters: Sequence[Any]) -> list[str]:
         """Explain a statement with the values given."""
@@ -147,7 +155,9 @@ def assert_looked_up(plan: list[str], index: str, *, behind_cursor: bool) -> Non
     assert len(searches) == 1 + behind_cursor
     for search in searches:
         assert_uses(search, index)
-    assert [step for step in searches if re.search(r"timestamp=\? AND rowid[<>]\?\)", step)] == searches[:behind_cursor]
+    assert [step for step in searches if re.search(r"timestamp=\? AND (rowid|id)[<>]\?\)", step)] == searches[
+        :behind_cursor
+    ]
     assert_no_scan(plan)
     assert not [step for step in plan if "TEMP B-TREE" in step]
 
@@ -292,18 +302,26 @@ async def test_a_survey_counts_in_the_indexes_alone(db: Explainer, reader: Sqlit
 async def test_the_turns_around_a_hit_are_looked_up_in_its_session(db: Explainer, reader: SqliteReader) -> None:
     """Under every combination of filters the hit is one row, and either side walks episodes_by_session.
 
-    Of the turns of the same instant only the nearest are read, by their ids.
+    Of the turns of the same instant only the nearest are read, by their ids; of an agent's and of a user's turns the
+    index alone is read.
     """
     for where in FILTERS:
-        plan = await db.plan_of(reader.surroundings(Scope("a", where), [1, 2], reach=5))
+        await reader.surroundings(Scope("a", where), [1, 2], reach=5)
+        plan, turns = db.last_plans(2)
         assert "SEARCH c USING INTEGER PRIMARY KEY (rowid=?)" in plan
         sides = [step for step in plan if step.startswith("SEARCH e USING")]
         assert len(sides) == 4
         for side in sides:
-            assert_uses(side, "episodes_by_session")
-        by_id = [side for side in sides if "timestamp=? AND rowid" in side]
-        assert len(by_id) == 2
+            assert_uses(side, "episodes_by_session (session_id=? AND timestamp")
+            assert " COVERING " in side or not is_in_index(where)
+        assert len([side for side in sides if "timestamp=? AND id" in side]) == 2
         assert "TEMP B-TREE" not in "".join(plan)
+        assert "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)" in turns
+
+
+def is_in_index(where: Filter) -> bool:
+    """Tell whether episodes_by_session has all that a filter asks."""
+    return where in (Filter(user_id=where.user_id), Filter(since=where.since, until=where.until))
 
 
 async def test_words_without_an_index_are_sought_among_the_newest(db: Explainer) -> None:

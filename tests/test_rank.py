@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from episodic.ports import Neighbourhood, Surroundings
 from episodic.search.plan import Word
 from episodic.search.rank import (
+    FEWEST_SPREADING,
     LEAST_SHARE,
     NOT_AFTER,
     NOT_BEFORE,
@@ -125,9 +126,17 @@ def test_nothing_found_ranks_nothing() -> None:
 
 def test_hits_that_hold_little_of_what_the_best_one_holds_do_not_spread() -> None:
     """Only the best are looked at among their neighbours, and not too many of them."""
-    assert spreading({}) == []
-    assert spreading({3: 10.0, 2: 10 * LEAST_SHARE, 1: 9.9 * LEAST_SHARE}) == [3, 2]
-    assert spreading(dict.fromkeys(range(2 * SPREADING), 1.0)) == list(range(SPREADING))
+    many = dict.fromkeys(range(2 * SPREADING), 1.0)
+    assert spreading({}, 10**6) == []
+    assert spreading({3: 10.0, 2: 10 * LEAST_SHARE, 1: 9.9 * LEAST_SHARE}, 10**6) == [3, 2]
+    assert spreading(many, 10**6) == list(range(SPREADING))
+
+
+def test_in_a_small_history_fewer_hits_spread() -> None:
+    """As many as suit its size, and never less than a few."""
+    many = dict.fromkeys(range(2 * SPREADING), 1.0)
+    counts = [len(spreading(many, total)) for total in (0, 10, 240, 255, 600, 960, 10**6)]
+    assert counts == [FEWEST_SPREADING, FEWEST_SPREADING, FEWEST_SPREADING, 17, 40, SPREADING, SPREADING]
 
 
 def session_of(count: int, center: int) -> Surroundings:

@@ -53,8 +53,11 @@ NOT_AFTER = [1 - AFTER * DECAY**distance for distance in range(REACH)]
 NOT_BEFORE = [1 - BEFORE * DECAY**distance for distance in range(REACH)]
 
 # Only the best hits spread, which bounds the work: so many at most, and none that holds too little of what the best
-# one holds. With twice as many, or all of them, no more is found.
+# one holds. With twice as many, or all of them, no more is found. In a history of a few hundred episodes fewer do:
+# there one in 12 finds as much as one in 20.
 SPREADING = 64
+FEWEST_SPREADING = 16
+SPREADING_SHARE = 15
 LEAST_SHARE = 0.35
 
 # The session as one document: what its turns match together adds to each of them.
@@ -129,22 +132,26 @@ def best(words: Sequence[Held], limit: int) -> dict[int, float]:
     Returns:
         The score of the best by their ids, the best first.
     """
-    scores: defaultdict[int, float] = defaultdict(float)
+    scores: dict[int, float] = {}
     for word in words:
-        weight = word.weight
-        for episode_id in word.ids:
-            scores[episode_id] += weight
+        # By whole sets: several times quicker than one by one.
+        held = dict.fromkeys(word.ids, word.weight)
+        for episode_id in scores.keys() & word.ids:
+            held[episode_id] += scores[episode_id]
+        scores |= held
     return dict(_top(scores, limit))
 
 
-def spreading(hits: Mapping[int, float]) -> list[int]:
+def spreading(hits: Mapping[int, float], total: int) -> list[int]:
     """Choose the hits whose neighbours are looked at.
 
     Args:
         hits: what `best` found, the best first.
+        total: episodes in scope.
     """
     least = LEAST_SHARE * next(iter(hits.values()), 0.0)
-    return [number for number, score in islice(hits.items(), SPREADING) if score >= least]
+    most = min(SPREADING, max(FEWEST_SPREADING, total // SPREADING_SHARE))
+    return [number for number, score in islice(hits.items(), most) if score >= least]
 
 
 def in_context(
@@ -165,46 +172,52 @@ def in_context(
     session_of: dict[int, str] = {}
     for one in near.around:
         session_of.update(dict.fromkeys((one.episode_id, *one.before, *one.after), one.session_id))
-    heard: defaultdict[int, float] = defaultdict(float)
-    for word in words:
-        for number, chance in _hearsay(near.around, word).items():
-            heard[number] += word.weight * chance
+    heard = _heard(near.around, words)
     of_session = _session_scores(session_of, words)
     named_authors = {author for author in set(near.authors.values()) if not parts_of(author).isdisjoint(named)}
     bonus = {number: AUTHOR_BONUS for number, author in near.authors.items() if author in named_authors}
 
-    parts = {
-        number: (
-            hits.get(number, 0.0),
-            heard.get(number, 0.0),
-            of_session.get(session_of[number], 0.0) if number in session_of else 0.0,
-            QUESTION_FACTOR if number in near.asking else 1.0,
-            bonus.get(number, 0.0),
-        )
-        for number in hits.keys() | session_of.keys()
-    }
-    scores = {
-        number: (own + nearby + session) * factor + author
-        for number, (own, nearby, session, factor, author) in parts.items()
-    }
+    def reasons(number: int) -> Reasons:
+        session = of_session.get(session_of[number], 0.0) if number in session_of else 0.0
+        factor = QUESTION_FACTOR if number in near.asking else 1.0
+        return Reasons(hits.get(number, 0.0), heard.get(number, 0.0), session, factor, bonus.get(number, 0.0))
+
+    # What `reasons` says, put together for all of them, which takes a fifth of the time.
+    scores = dict(hits)
+    for number, gain in heard.items():
+        scores[number] = scores.get(number, 0.0) + gain
+    for number, session_id in session_of.items():
+        score = scores.get(number, 0.0) + of_session.get(session_id, 0.0)
+        scores[number] = score * QUESTION_FACTOR if number in near.asking else score
+    for number, gain in bonus.items():
+        scores[number] += gain
     return [
-        Scored(number, score, tuple(word.text for word in words if number in word.ids), Reasons(*parts[number]))
+        Scored(number, score, tuple(word.text for word in words if number in word.ids), reasons(number))
         for number, score in _top(scores, limit)
     ]
 
 
-def _hearsay(around: Sequence[Surroundings], word: Held) -> dict[int, float]:
-    """Tell how likely each turn that does not hold a word is about it all the same, since turns near by hold it.
+def _heard(around: Sequence[Surroundings], words: Sequence[Held]) -> Mapping[int, float]:
+    """Score each turn by the words that it does not hold itself, but that turns near by hold.
 
-    What several say is one minus the product of their doubts, so that a word repeated in a row counts once.
+    How likely it is about a word all the same is one minus the product of the doubts of all that hold it, so that a
+    word repeated in a row counts once.
     """
-    doubts: dict[int, float] = {}
-    for one in around:
-        if one.episode_id in word.ids:
-            for side, shares in ((one.after, NOT_AFTER), (one.before, NOT_BEFORE)):
-                for number, doubt in zip(side, shares, strict=False):
+    doubted = [
+        (one.episode_id, [*zip(one.after, NOT_AFTER, strict=False), *zip(one.before, NOT_BEFORE, strict=False)])
+        for one in around
+    ]
+    heard: dict[int, float] = {}
+    for word in words:
+        doubts: dict[int, float] = {}
+        for episode_id, beside in doubted:
+            if episode_id in word.ids:
+                for number, doubt in beside:
                     doubts[number] = doubts.get(number, 1.0) * doubt
-    return {number: 1 - doubt for number, doubt in doubts.items() if number not in word.ids}
+        for number, doubt in doubts.items():
+            if number not in word.ids:
+                heard[number] = heard.get(number, 0.0) + word.weight * (1 - doubt)
+    return heard
 
 
 def _session_scores(session_of: Mapping[int, str], words: Sequence[Held]) -> Mapping[str, float]:
@@ -222,13 +235,9 @@ def _saturated(count: int) -> float:
 
 def _top(scores: Mapping[int, float], limit: int) -> list[tuple[int, float]]:
     """Return the best, the best first; ties go to the newer."""
-    if len(scores) > limit:
-        least = heapq.nlargest(limit, scores.values())[-1]
-        chosen = [(number, score) for number, score in scores.items() if score >= least]
-    else:
-        chosen = list(scores.items())
-    chosen.sort(key=lambda item: (item[1], item[0]), reverse=True)
-    return chosen[:limit]
+    least = sorted(scores.values(), reverse=True)[limit - 1] if len(scores) > limit else -math.inf
+    chosen = sorted(((score, number) for number, score in scores.items() if score >= least), reverse=True)
+    return [(number, score) for score, number in chosen[:limit]]
 
 
 def preferring(scores: Mapping[int, float], preferred: AbstractSet[int]) -> dict[int, float]:

@@ -20,7 +20,8 @@ CREATE TABLE episodes (
 -- Each index ends in the rowid, so that ties of time are in the order of ids in every one.
 CREATE INDEX episodes_by_agent ON episodes (agent_id, timestamp);
 
-CREATE INDEX episodes_by_session ON episodes (session_id, timestamp);
+-- With what a search asks of the turns around a hit, so that these need not be read.
+CREATE INDEX episodes_by_session ON episodes (session_id, timestamp, id, agent_id, user_id);
 
 CREATE INDEX episodes_by_user ON episodes (agent_id, user_id, timestamp) WHERE user_id IS NOT NULL;
 

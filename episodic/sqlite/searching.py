@@ -127,20 +127,16 @@ SELECT json_group_array(json((
 ))) FROM json_each(?) AS word
 """
 
-# Two flat arrays for each side: twice the id, and one more where the turn asks; and the authors.
-TURNS = """json_array(
-    json_group_array({0}.id * 2 + (substr(rtrim({0}.content), -1) = '?')), json_group_array({0}.author)
-)"""
-NEAR = f"""(
-    SELECT {TURNS.format("near")}
+NEAR = """(
+    SELECT json_group_array(id)
     FROM (
-        SELECT e.id, e.author, e.content
+        SELECT e.id
         FROM episodes AS e INDEXED BY episodes_by_session
-        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id AND {{where}} AND {{condition}}
-        ORDER BY e.timestamp {{order}}, e.id {{order}}
+        WHERE e.session_id = c.session_id AND e.agent_id = c.agent_id AND {where} AND {condition}
+        ORDER BY e.timestamp {order}, e.id {order}
         LIMIT ?
-    ) AS near
-)"""  # noqa: S608 - constants only
+    )
+)"""
 # Turns of the same instant apart from the others: compared as pairs with the id, all of them would be gone through.
 # And with each what the center, which is in scope, makes true of its bounds of time: the planner may take one of them.
 SIDES: tuple[tuple[str, str, Mapping[str, None]], ...] = (
@@ -150,17 +146,21 @@ SIDES: tuple[tuple[str, str, Mapping[str, None]], ...] = (
     ("e.timestamp > c.timestamp", "ASC", {"since": None}),
 )
 SURROUNDINGS = f"""
-SELECT json_group_array(json_array(
-    c.session_id, c.id * 2 + (substr(rtrim(c.content), -1) = '?'), c.author, {", ".join(["{}"] * len(SIDES))}
-))
+SELECT json_group_array(json_array(c.session_id, c.id, {", ".join(["{}"] * len(SIDES))}))
 FROM json_each(?) AS wanted CROSS JOIN episodes AS c ON c.id = wanted.value
 """  # noqa: S608 - constants only
+# Two flat arrays: twice the id, and one more where the turn asks; and the authors.
+TURNS = """
+SELECT json_array(
+    json_group_array(e.id * 2 + (substr(rtrim(e.content), -1) = '?')), json_group_array(e.author)
+)
+FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value
+"""
 
 # No episode is at a place beyond.
 SMALLEST, LARGEST = 1, 2**63 - 1
 
-_Side: TypeAlias = "tuple[list[int], list[str | None]]"
-_NearRow: TypeAlias = "tuple[str, int, str | None, _Side, _Side, _Side, _Side]"
+_NearRow: TypeAlias = "tuple[str, int, list[int], list[int], list[int], list[int]]"
 
 
 class SearchingReader:
@@ -271,8 +271,16 @@ class SearchingReader:
             condition, parameters = conditions(narrowed, self._indexed)
             sides.append(NEAR.format(where=where, condition=condition, order=order))
             given += [*parameters, reach]
-        answer = await self._answer(SURROUNDINGS.format(*sides), (*given, _array(ids)))
-        return _neighbourhood(cast("list[_NearRow]", answer), reach)
+        found = cast("list[_NearRow]", await self._answer(SURROUNDINGS.format(*sides), (*given, _array(ids))))
+        around = [
+            Surroundings(number, session_id, (just_before + before)[:reach], (just_after + after)[:reach])
+            for session_id, number, just_before, before, just_after, after in found
+        ]
+        turns = {number for one in around for number in (one.episode_id, *one.before, *one.after)}
+        numbers, names = cast("tuple[list[int], list[str | None]]", await self._answer(TURNS, (_array(sorted(turns)),)))
+        asking = frozenset(number >> 1 for number in numbers if number & 1)
+        authors = {number >> 1: name for number, name in zip(numbers, names, strict=True) if name is not None}
+        return Neighbourhood(around, asking, authors)
 
     async def _answer(self, sql: str, parameters: Sequence[object]) -> object:
         with translated(self._where.path):
@@ -288,20 +296,6 @@ def _count(scope: Scope) -> tuple[str, tuple[str | None, ...]]:
     """Build the question of how many episodes there are of an agent, or of an agent about a user."""
     user_id = _user(scope)
     return (COUNT_AGENT, (scope.agent_id,)) if user_id is None else (COUNT_USER, (scope.agent_id, user_id))
-
-
-def _neighbourhood(rows: Sequence[_NearRow], reach: int) -> Neighbourhood:
-    around: list[Surroundings] = []
-    numbers: list[int] = []
-    names: list[str | None] = []
-    for session_id, number, author, just_before, before, just_after, after in rows:
-        earlier, later = (just_before[0] + before[0])[:reach], (just_after[0] + after[0])[:reach]
-        around.append(Surroundings(number >> 1, session_id, [one >> 1 for one in earlier], [one >> 1 for one in later]))
-        numbers += (number, *earlier, *later)
-        names += (author, *(just_before[1] + before[1])[:reach], *(just_after[1] + after[1])[:reach])
-    asking = frozenset(number >> 1 for number in numbers if number & 1)
-    authors = {number >> 1: name for number, name in zip(numbers, names, strict=True) if name is not None}
-    return Neighbourhood(around, asking, authors)
 
 
 def _array(values: Sequence[object]) -> str:
