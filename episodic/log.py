@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from episodic.codec import draft_metadata, encode_row, episode_of, from_micros, to_micros
 from episodic.errors import (
@@ -25,6 +24,7 @@ from episodic.errors import (
     WrongLoopError,
     shown,
 )
+from episodic.manners import Manners
 from episodic.model import (
     JSON,
     OUTCOMES,
@@ -39,14 +39,10 @@ from episodic.reading import Reading
 from episodic.records import quick
 from episodic.settings import Settings
 from episodic.sqlite.engine import Engine, open_engine
+from episodic.upkeep import tidy_when_quiet
 from episodic.writer import Writer
 
 __all__ = ["EpisodicLog"]
-
-BREATH_SECONDS = 0.001
-
-# Slices of waiters between two turns of the event loop while nobody reads.
-UNREAD_SLICES = 32
 
 _draft = quick(Draft)
 
@@ -299,7 +295,7 @@ class EpisodicLog(Reading):
             self._wire(engine)
             if not opened.done():
                 opened.set_result(None)
-            await (self._closing.wait() if self._writer is None else self._writer.run())
+            await self._work(engine)
         except asyncio.CancelledError:
             unclosed()
             raise
@@ -308,10 +304,21 @@ class EpisodicLog(Reading):
             self._stop()
             await engine.aclose()
 
+    async def _work(self, engine: Engine) -> None:
+        if engine.store is None or self._writer is None:
+            await self._closing.wait()
+            return
+        tidying = asyncio.create_task(tidy_when_quiet(engine.store, self._writer))
+        try:
+            await self._writer.run()
+        finally:
+            tidying.cancel()
+            await asyncio.wait([tidying])
+
     def _wire(self, engine: Engine) -> None:
         self._engine = engine
         if engine.store is not None:
-            manners = _Manners(engine.readers)
+            manners = Manners(engine.readers)
             self._writer = Writer(engine.store, self._settings, engine.clock, give_way=manners.give_way)
         if self._is_closing:
             self._stop()
@@ -363,31 +370,6 @@ class EpisodicLog(Reading):
 
 def _warn_unclosed(path: str) -> None:
     warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=1)
-
-
-class _Manners:
-    """How the writer lets others have the event loop between two slices of waiters that it wakes."""
-
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
-        self._lent = readers.lent
-        self._slices = 0
-
-    async def give_way(self) -> None:
-        """Give way, the sooner and the longer the more somebody reads.
-
-        A thread that comes back from SQLite beside a busy event loop waits 5 ms for the interpreter, several times for
-        one answer; while the event loop sleeps it gets it at once. The store works on meanwhile. But when nobody reads,
-        each turn of the event loop is one more that the writer's own thread may have to wait for: then a thousand
-        waiters wake in one.
-        """
-        readers = self._readers
-        lent, self._lent = self._lent, readers.lent
-        self._slices += 1
-        if readers.idle < readers.size:
-            await anyio.sleep(BREATH_SECONDS)
-        elif lent != self._lent or self._slices % UNREAD_SLICES == 0:
-            await checkpoint()
 
 
 # A draft on its way: the row for the store, and the time and metadata of its receipt.

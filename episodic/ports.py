@@ -87,6 +87,13 @@ class Store(Protocol):
     async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
         """Set how sessions ended, the last word on each holds; tell for each whether there is such a session."""
 
+    async def tidy(self) -> bool:
+        """Do a small piece of what keeps reading quick; tell whether there is more to do.
+
+        Raises:
+            StorageError: the engine failed.
+        """
+
     async def aclose(self) -> None:
         """Close the connection."""
 

@@ -68,6 +68,10 @@ class Shelf:
             self.resolved += [(operation.session_id, len(self.rows)) for operation in operations]
             return [operation.session_id != "unknown" for operation in operations]
 
+    async def tidy(self) -> bool:
+        """Find nothing to do."""
+        return False
+
     async def aclose(self) -> None:
         """Do nothing."""
 

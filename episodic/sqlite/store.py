@@ -25,7 +25,7 @@ from episodic.sqlite.connect import (
     statements,
     translated,
 )
-from episodic.sqlite.fts import prepare_index
+from episodic.sqlite.fts import merge_a_little, prepare_index
 from episodic.sqlite.migrate import identify, migrate
 
 __all__ = ["SqliteStore", "metadata_member"]
@@ -178,6 +178,10 @@ class SqliteStore:
         doc = orjson.dumps([(*session, outcome) for session, outcome in last.items()]).decode()
         found = set(await self._write(partial(self._db.execute_fetchall, RESOLVE, (doc,))))
         return [(operation.agent_id, operation.session_id) in found for operation in operations]
+
+    async def tidy(self) -> bool:
+        """Merge a little of the search index; see `ports.Store.tidy`."""
+        return self.fts and await self._write(partial(merge_a_little, self._db))
 
     async def aclose(self) -> None:
         """Fold the write-ahead log into the file, as far as nobody reads from it just now, and close the connection.
