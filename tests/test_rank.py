@@ -135,7 +135,7 @@ def test_hits_that_hold_little_of_what_the_best_one_holds_do_not_spread() -> Non
 def test_in_a_small_history_fewer_hits_spread() -> None:
     """As many as suit its size, and never less than a few."""
     many = dict.fromkeys(range(2 * SPREADING), 1.0)
-    counts = [len(spreading(many, total)) for total in (0, 10, 240, 255, 600, 960, 10**6)]
+    counts = [len(spreading(many, total)) for total in (0, 10, 320, 340, 800, 1280, 10**6)]
     assert counts == [FEWEST_SPREADING, FEWEST_SPREADING, FEWEST_SPREADING, 17, 40, SPREADING, SPREADING]
 
 

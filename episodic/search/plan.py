@@ -28,8 +28,8 @@ __all__ = [
     "used",
 ]
 
-# Rows that the words of one search may bring in together.
-BUDGET = 3_000
+# Rows that the words of one search may bring in together. With half as many again no more is found.
+BUDGET = 2_000
 
 # Frequencies are counted up to here, which takes a millisecond or two when a word is first asked for; a word that
 # passes it weighs as one that reaches it.

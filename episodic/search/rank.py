@@ -57,7 +57,7 @@ NOT_BEFORE = [1 - BEFORE * DECAY**distance for distance in range(REACH)]
 # there one in 12 finds as much as one in 20.
 SPREADING = 64
 FEWEST_SPREADING = 16
-SPREADING_SHARE = 15
+SPREADING_SHARE = 20
 LEAST_SHARE = 0.35
 
 # The session as one document: what its turns match together adds to each of them.
