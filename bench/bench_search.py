@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from bench.bench_read import drop_from_page_cache
-from bench.finding import Quality, Where, by_recall, by_search, compared, recipe, tantivy_index
-from bench.haystack import DIALOGUES, LOCOMO, Question, haystack, locomo
+from bench.finding import LOOKED_AT, Quality, Where, by_recall, by_search, compared, recipe, tantivy_index
+from bench.haystack import AGENT, DIALOGUES, LOCOMO, Question, haystack, locomo
 from bench.load import offered
 from bench.rounds import bar
 from bench.stage import CHUNK, Effort, Pool, Stage
 from episodic import EpisodicLog, Filter
+from episodic.search.stopwords import ENGLISH
 
 NEEDS_LOCOMO = pytest.mark.skipif(not LOCOMO.exists(), reason="LoCoMo is not there: set EPISODIC_DATA")
 NEEDS_DIALOGUES = pytest.mark.skipif(not DIALOGUES.exists(), reason="the dialogues are not there: set EPISODIC_DATA")
@@ -37,6 +39,25 @@ RECIPE_STEP = 16
 # Records that come in each second while questions are asked, and how many questions.
 OFFERED = 5_000
 WRITING_STEP = 4
+
+# Texts that are long, hostile, or of nothing but words that many episodes hold; each is asked for first and again.
+COMMON = "looking restaurant city time book date find help want need like please reservation people movie hotel ride"
+ANY_TEXTS: dict[str, str] = {
+    "common words": COMMON,
+    "common words, all": " ".join(sorted(ENGLISH)) + " " + COMMON,
+    "100,000 words": " ".join(f"w{number}" for number in range(100_000)),
+    "100,000 common words": " ".join(COMMON.split() * 5_000),
+    "100,000 brackets": "(" * 100_000,
+    "one word of a million letters": "a" * 1_000_000,
+    "5,000 order numbers": " ".join(f"ORD-{number}" for number in range(5_000)),
+    "numbers": " ".join(map(str, range(20_000))),
+    "Chinese": "我想要退款因为" * 20_000,
+    "Thai": "ฉันต้องการคืนเงิน" * 5_000,
+    "emoji": "😀👍" * 50_000,
+    "accents in a heap": "a" + "\u0301" * 100_000,
+    "invisible characters": "re\u200bfund " * 20_000,
+    "address": "@".join(["a"] * 50_000),
+}
 
 # Where the plot of the cost begins to be one of size.
 SMALL, LARGE = 100_000, 1_000_000
@@ -109,13 +130,17 @@ def test_haystack(  # noqa: PLR0917
         "search, for the recipe": ways["search, agent"],
     }
     found |= stage.run(compared(slow, questions[::RECIPE_STEP]))
+    slowest = stage.run(any_text(path))
     writing = stage.run(beside_writes(log, pool, questions[::WRITING_STEP]))
     states = {
         "search, agent, first call on a cold log": cold,
         **{f"{name}, words asked for first": quality for name, quality in first.items() if name.startswith("search")},
         **{f"{name}, beside {OFFERED:,} records/s": quality for name, quality in writing.items()},
     }
-    benchmark.extra_info.update(episodes=turns, ways=figures(found | states))
+    benchmark.extra_info.update(episodes=turns, ways=figures(found | states), any_text_ms=slowest)
+    if turns == LARGE:
+        longest = max(slowest.values())
+        bar(benchmark, "haystack: the slowest search of any text", figure=longest, most=100, unit="ms")
     p95_by_size[turns] = found["search, user"].p95
     if turns == LARGE:
         hold_to_bars(benchmark, found, p95_by_size)
@@ -162,6 +187,20 @@ async def first_of_all(path: Path, questions: Sequence[Question]) -> Quality:
         cold.reciprocal += asked["cold"].reciprocal
         cold.seconds += asked["cold"].seconds
     return cold
+
+
+async def any_text(path: Path) -> dict[str, float]:
+    """Ask each text of a log that was just opened, again, and for one role; return the longest in ms."""
+    slowest: dict[str, float] = {}
+    for name, text in ANY_TEXTS.items():
+        seconds = []
+        async with EpisodicLog.open(path, read_only=True) as log:
+            for where in (None, None, Filter(roles=["assistant"])):
+                begun = perf_counter()
+                await log.search(AGENT, text, LOOKED_AT, where)
+                seconds.append(perf_counter() - begun)
+        slowest[name] = 1000 * max(seconds)
+    return slowest
 
 
 async def beside_writes(log: EpisodicLog, pool: Pool, questions: Sequence[Question]) -> dict[str, Quality]:

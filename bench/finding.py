@@ -19,7 +19,7 @@ from bench.rounds import percentiles
 from episodic import Draft, EpisodicLog, Filter
 from episodic.search.stopwords import ENGLISH
 
-__all__ = ["Find", "Quality", "Where", "by_recall", "by_search", "compared", "recipe", "tantivy_index"]
+__all__ = ["LOOKED_AT", "Find", "Quality", "Where", "by_recall", "by_search", "compared", "recipe", "tantivy_index"]
 
 LOOKED_AT = 10
 

@@ -16,14 +16,14 @@ from episodic.model import Episode, Filter
 from episodic.ports import Lookup, Reader, Scope
 from episodic.search.plan import (
     BUDGET,
-    COUNTED,
     LOOKED_THROUGH,
-    PER_WORD,
     Word,
     choose,
+    count_to,
     fits,
     gather,
     is_exhaustive,
+    look_through,
     lookups,
     used,
 )
@@ -185,20 +185,22 @@ def _terms(words: Sequence[str], found: _Candidates) -> tuple[Term, ...]:
 
 async def _by_index(reader: Reader, scope: Scope, words: Sequence[str], limit: int) -> _Candidates:
     """Look up the rarest words, and the others where these stand; where that is too little, these for themselves."""
-    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=COUNTED)
+    counted = count_to(len(words))
+    total, span, frequencies = await reader.survey(scope, words, near=LOOKED_THROUGH, counted=counted)
     plan = choose(words, frequencies)
     wanted = lookups(plan)
     # Words that are kept although they pass the budget share it.
     most = max(limit, BUDGET if fits(plan.kept) else BUDGET // len(plan.kept))
-    postings = await reader.postings(scope, wanted, span, most=most, bound=PER_WORD)
-    exhaustive = span.is_whole and not plan.left and is_exhaustive(plan.kept, most)
+    bound = max(limit, look_through(max(1, len(wanted))))
+    postings = await reader.postings(scope, wanted, span, most=most, bound=bound)
+    exhaustive = span.is_whole and not plan.left and is_exhaustive(plan.kept, min(most, bound))
     if plan.left and len(set().union(*postings)) < limit:
         # However many there are, together they cost no more than the others.
         most, bound = max(limit, BUDGET // len(plan.left)), max(limit, LOOKED_THROUGH // len(plan.left))
         more = [Lookup(*word) for word in plan.left]
         wanted, postings = wanted + more, postings + await reader.postings(scope, more, span, most=most, bound=bound)
         exhaustive = span.is_whole and is_exhaustive((*plan.kept, *plan.left), min(most, bound))
-    return _Candidates((*plan.kept, *plan.left), wanted, gather(wanted, postings), total, COUNTED, exhaustive)
+    return _Candidates((*plan.kept, *plan.left), wanted, gather(wanted, postings), total, counted, exhaustive)
 
 
 async def _by_comparing(reader: Reader, scope: Scope, words: Sequence[str], limit: int) -> _Candidates:

@@ -7,7 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from episodic.ports import Lookup
-from episodic.search.plan import BUDGET, COUNTED, FEWEST_WORDS, Plan, Word, choose, gather, is_exhaustive, lookups
+from episodic.search.plan import (
+    BUDGET,
+    COUNTED,
+    COUNTED_TOGETHER,
+    FEWEST_WORDS,
+    PER_SEARCH,
+    PER_WORD,
+    Plan,
+    Word,
+    choose,
+    count_to,
+    gather,
+    is_exhaustive,
+    look_through,
+    lookups,
+)
 
 FREQUENCIES = st.lists(st.integers(0, COUNTED), max_size=12)
 
@@ -135,3 +150,12 @@ def test_a_search_is_exhaustive_when_all_episodes_of_each_word_fit(frequencies: 
     """A frequency that passed the budget was not counted to its end, so it may be any number."""
     words = [Word(*pair) for pair in zip(named(frequencies), frequencies, strict=True)]
     assert is_exhaustive(words) is exhaustive
+
+
+@given(st.integers(1, 1_000))
+def test_counting_and_filtering_are_bounded_whatever_is_asked(words: int) -> None:
+    """However many words there are, all of them together cost no more than a bound, and few ones are counted far."""
+    assert count_to(words) * words <= COUNTED_TOGETHER
+    assert look_through(words) * words <= PER_SEARCH
+    assert count_to(words) in {COUNTED >> halved for halved in range(10)}
+    assert (count_to(1), look_through(1)) == (COUNTED, PER_WORD)

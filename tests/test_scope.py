@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from itertools import product
+from dataclasses import replace
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from episodic import Draft, Episode, EpisodicLog, Filter, FilterError, NotFoundError, Settings
+from episodic import Draft, Episode, EpisodicLog, Filter, FilterError, NotFoundError, Settings, corpus
 from episodic.ports import Lookup, Scope
 from episodic.sqlite.connect import place
 from episodic.sqlite.fts import match
@@ -194,6 +195,22 @@ async def test_the_rarity_of_a_word_is_that_in_its_scope(either: EpisodicLog) ->
     await either.record_many([Draft("a", "t", "user", "refund", user_id="other")] * 500)
     await either.record_many([Draft("b", "t", "user", "late", user_id="me")] * 500)
     assert await either.search("a", "refund order late", 10, where) == before
+
+
+@pytest.mark.slow
+async def test_fifty_thousand_episodes_of_other_agents_change_no_ranking(log: EpisodicLog) -> None:
+    """An agent's answers keep their ids, order and scores, also while the others' come in and are merged."""
+    await log.record_many([replace(draft, agent_id="a") for draft in corpus.episodes(1, 3_000)])
+    queries = [draft.content for draft in corpus.episodes(2, 25)]
+    before = [await log.search("a", query, 20) for query in queries]
+    users = [hit.episode.user_id for found in before for hit in found.hits[:1]]
+    narrowed = [await log.search("a", query, 20, Filter(user_id=users[0])) for query in queries]
+    others = corpus.episodes(3, 50_000)
+    while chunk := list(islice(others, 5_000)):
+        await log.record_many([replace(draft, agent_id=f"b{number % 7}") for number, draft in enumerate(chunk)])
+    assert [await log.search("a", query, 20) for query in queries] == before
+    assert [await log.search("a", query, 20, Filter(user_id=users[0])) for query in queries] == narrowed
+    assert all(found.hits for found in before)
 
 
 class TestMatchString:

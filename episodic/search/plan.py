@@ -21,9 +21,11 @@ __all__ = [
     "Plan",
     "Word",
     "choose",
+    "count_to",
     "fits",
     "gather",
     "is_exhaustive",
+    "look_through",
     "lookups",
     "used",
 ]
@@ -34,12 +36,15 @@ BUDGET = 2_000
 # Frequencies are counted up to here, which takes a millisecond or two when a word is first asked for; a word that
 # passes it weighs as one that reaches it.
 COUNTED = 50_000
+# A query of many words counts each up to a half of that, or a quarter, so that together they cost no more than this.
+COUNTED_TOGETHER = 200_000
 
 # A narrow scope lies where its newest episodes do, so many of them; without an index no others are compared.
 LOOKED_THROUGH = 20_000
 
-# A filter looks through as many rows of a word, the newest first.
+# A filter looks through as many rows of a word, the newest first, and of all words together.
 PER_WORD = 10_000
+PER_SEARCH = 30_000
 
 # Where even the rarest passes the budget: two common words say together what neither does alone.
 FEWEST_WORDS = 2
@@ -49,7 +54,7 @@ MOST_BESIDE = 6
 
 
 class Word(NamedTuple):
-    """A word that occurs in scope, and in how many episodes, counted up to `COUNTED`."""
+    """A word that occurs in scope, and in how many episodes, counted up to `count_to`."""
 
     text: str
     frequency: int
@@ -60,6 +65,19 @@ class Plan(NamedTuple):
 
     kept: tuple[Word, ...]
     left: tuple[Word, ...]
+
+
+def count_to(words: int) -> int:
+    """Say up to where each of so many words is counted: few steps, since what is known of a word is kept for each."""
+    bound = COUNTED
+    while bound * words > COUNTED_TOGETHER:
+        bound //= 2
+    return bound
+
+
+def look_through(lookups: int) -> int:
+    """Say how many rows of each of so many words a filter looks through."""
+    return min(PER_WORD, PER_SEARCH // lookups)
 
 
 def choose(words: Sequence[str], frequencies: Sequence[int], budget: int = BUDGET) -> Plan:
