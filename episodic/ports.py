@@ -73,7 +73,7 @@ class Appended(NamedTuple):
 
 
 class Store(Protocol):
-    """The one writing connection. Each call is one transaction, and they are stored in the order of the calls."""
+    """The one writing connection. Each call is one transaction; two under way may be stored in either order."""
 
     async def append(self, operations: Sequence[Append]) -> Appended:
         """Store the rows of all operations in one transaction.

@@ -28,6 +28,7 @@ from episodic.errors import (
 )
 
 __all__ = [
+    "DAMAGED",
     "Place",
     "configure_writer",
     "connect_reader",
@@ -256,30 +257,37 @@ def statements(script: str) -> Iterator[str]:
 
 
 DAMAGED = "the database is damaged; restore a backup or recover it"
-_KINDS: dict[int, tuple[type[StorageError], str]] = {
-    sqlite3.SQLITE_BUSY: (BusyError, "another process held the database for too long; nothing was stored"),
-    sqlite3.SQLITE_LOCKED: (BusyError, "the database was locked for too long; nothing was stored"),
-    sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full; nothing was stored: make room, writing goes on by itself"),
-    sqlite3.SQLITE_READONLY: (ReadOnlyError, "the database cannot be written; nothing was stored"),
-    sqlite3.SQLITE_PERM: (ReadOnlyError, "the database cannot be written; nothing was stored"),
+# For each kind of failure its error, what happened, and what to do.
+_KINDS: dict[int, tuple[type[StorageError], str, str]] = {
+    sqlite3.SQLITE_BUSY: (BusyError, "another process held the database for too long", ""),
+    sqlite3.SQLITE_LOCKED: (BusyError, "the database was locked for too long", ""),
+    sqlite3.SQLITE_FULL: (DiskFullError, "the disk is full", ": make room, writing goes on by itself"),
+    sqlite3.SQLITE_READONLY: (ReadOnlyError, "the database cannot be written", ""),
+    sqlite3.SQLITE_PERM: (ReadOnlyError, "the database cannot be written", ""),
+    sqlite3.SQLITE_CONSTRAINT: (RejectedError, "the database refused a value", ""),
+    sqlite3.SQLITE_TOOBIG: (RejectedError, "a text is too large for SQLite", ""),
+    sqlite3.SQLITE_MISMATCH: (RejectedError, "the database refused a value", ""),
+}
+_NO_ACCESS: dict[int, tuple[type[StorageError], str]] = {
     sqlite3.SQLITE_CORRUPT: (CorruptError, DAMAGED),
     sqlite3.SQLITE_NOTADB: (NotOurFileError, "the file is no SQLite database; check the path"),
     sqlite3.SQLITE_CANTOPEN: (OpenError, "the database cannot be opened; check its path and permissions"),
-    sqlite3.SQLITE_CONSTRAINT: (RejectedError, "the database refused a value; nothing was stored"),
-    sqlite3.SQLITE_TOOBIG: (RejectedError, "a text is too large for SQLite; nothing was stored"),
-    sqlite3.SQLITE_MISMATCH: (RejectedError, "the database refused a value; nothing was stored"),
 }
-_UNKNOWN = (StorageError, "the database failed; whether a write that was under way is stored is unknown")
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Turn errors of SQLite and of the file system inside the block into ours, the cause kept."""
+def translated(path: Path, *, writing: bool = False) -> Iterator[None]:
+    """Turn errors of SQLite and of the file system inside the block into ours, the cause kept.
+
+    Args:
+        path: the file, for messages.
+        writing: whether the block stores something, so that the error says what became of it.
+    """
     try:
         yield
     except sqlite3.Error as exc:
-        kind, advice = _KINDS.get(getattr(exc, "sqlite_errorcode", 0) & 0xFF, _UNKNOWN)
-        msg = f"{path}: {advice} (SQLite: {exc})"
+        kind, said = _kind(getattr(exc, "sqlite_errorcode", 0) & 0xFF, writing=writing)
+        msg = f"{path}: {said} (SQLite: {exc})"
         raise kind(msg) from exc
     except UnicodeDecodeError as exc:
         msg = f"{path}: {DAMAGED} (a text in it is no UTF-8: {exc})"
@@ -287,6 +295,16 @@ def translated(path: Path) -> Iterator[None]:
     except OSError as exc:
         msg = f"{path}: {exc.strerror or exc}"
         raise OpenError(msg) from exc
+
+
+def _kind(code: int, *, writing: bool) -> tuple[type[StorageError], str]:
+    if code in _NO_ACCESS:
+        return _NO_ACCESS[code]
+    if code not in _KINDS:
+        unknown = "; whether it is stored is unknown" if writing else ""
+        return StorageError, f"the database failed{unknown}"
+    kind, what, advice = _KINDS[code]
+    return kind, f"{what}{'; nothing was stored' if writing else ''}{advice}"
 
 
 async def run_script(db: aiosqlite.Connection, script: Iterable[str]) -> None:

@@ -12,9 +12,10 @@ from typing import cast
 import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
-from episodic.errors import RejectedError
+from episodic.errors import CorruptError, RejectedError
 from episodic.model import AgentSummary, Episode, Filter, Session
 from episodic.ports import Cursor, Scope
+from episodic.sqlite.connect import DAMAGED
 from episodic.sqlite.filters import conditions, episodes
 from episodic.sqlite.order import newest_first, oldest_first
 from episodic.sqlite.searching import SearchingReader
@@ -180,7 +181,15 @@ class SqliteReader(SearchingReader):
         if answer is None:
             msg = f"{self._where.path}: a page weighs over {MOST_WEIGHT} characters; ask for a smaller one"
             raise RejectedError(msg)
-        return [decode_episode(row) for row in cast("list[list[object]]", answer)]
+        return self._decoded(answer)
 
     async def _episodes(self, sql: str, parameters: Sequence[object]) -> list[Episode]:
-        return [decode_episode(row) for row in cast("list[list[object]]", await self._answer(sql, parameters))]
+        return self._decoded(await self._answer(sql, parameters))
+
+    def _decoded(self, rows: object) -> list[Episode]:
+        """Decode episodes; another program may have written what ours never would."""
+        try:
+            return [decode_episode(row) for row in cast("list[list[object]]", rows)]
+        except (OverflowError, TypeError) as exc:
+            msg = f"{self._where.path}: {DAMAGED} (the time of an episode is none: {exc})"
+            raise CorruptError(msg) from exc

@@ -12,10 +12,11 @@ from typing import TypeVar
 import aiosqlite
 import orjson
 
-from episodic.errors import ConflictError, RejectedError
+from episodic.errors import ConflictError, CorruptError, RejectedError
 from episodic.ports import Append, Appended, Repeat, Resolve
 from episodic.settings import Settings
 from episodic.sqlite.connect import (
+    DAMAGED,
     Place,
     configure_writer,
     connect_writer,
@@ -163,7 +164,7 @@ class SqliteStore:
         rolls back before FTS5 lets go of its last read. As soon as another process writes, nothing can be written from
         that snapshot, and SQLite says busy at once. The next statement, whatever it reads, ends it.
         """
-        with translated(self._where.path):
+        with translated(self._where.path, writing=True):
             try:
                 return await run()
             except sqlite3.Error as exc:
@@ -203,7 +204,11 @@ class SqliteStore:
             self.reindexed = await prepare_index(self._db, self._where.path)
         for key in settings.indexed_metadata:
             await self._db.execute(_metadata_index(key))
-        [(self._shift, self.clock)] = await self._db.execute_fetchall("SELECT next_id, clock FROM log_state")
+        state = list(await self._db.execute_fetchall("SELECT next_id, clock FROM log_state"))
+        if len(state) != 1:
+            msg = f"{self._where.path}: {DAMAGED} (log_state has {len(state)} rows)"
+            raise CorruptError(msg)
+        [(self._shift, self.clock)] = state
         await run_script(self._db, statements(read_sql("append")))
         await run_script(self._db, statements(read_sql("index_append" if self.fts else "no_index_append")))
 

@@ -7,15 +7,13 @@ from pathlib import Path
 import click
 
 from episodic.faces.cli.exits import OK
-from episodic.faces.cli.options import awaited, command
+from episodic.faces.cli.options import Number, awaited, command
 
 __all__ = ["demo"]
 
 
 @command("demo")
-@click.option(
-    "--seconds", metavar="X", type=click.FloatRange(min=0.1), default=15, show_default=True, help="How long they talk."
-)
+@click.option("--seconds", metavar="X", type=Number(min=0.1), default=15, show_default=True, help="How long they talk.")
 @click.option(
     "--conversations",
     "count",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from episodic.log import EpisodicLog
 from episodic.model import OUTCOMES, ROLES, Filter, Scalar
 
 __all__ = [
+    "Number",
     "agent_option",
     "awaited",
     "chosen_agent",
@@ -67,6 +69,17 @@ def _scalars(_context: click.Context, _option: click.Parameter, texts: Sequence[
             raise click.BadParameter(msg)
         read[key] = parsed
     return read
+
+
+class Number(click.FloatRange):
+    """A number in a range, and a finite one."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse what is no number, infinite ones too."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is no number that can be used", param, ctx)
+        return number
 
 
 def command(name: str, *, exits: str = "") -> Callable[[Callable[..., int | None]], click.Command]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from episodic.context import Context, ContextItem
 from episodic.faces.cli.exits import OK, NothingFoundError
 from episodic.faces.cli.options import (
+    Number,
     agent_option,
     awaited,
     chosen_agent,
@@ -62,9 +63,7 @@ async def sessions(*, db: Path, agent_id: str | None, where: Filter | None, limi
 @agent_option(LARGEST)
 @filter_options()
 @limit_option(20, "Episodes")
-@click.option(
-    "--min-age", metavar="SECONDS", type=click.FloatRange(min=0), default=0.0, help="Leave out what is younger."
-)
+@click.option("--min-age", metavar="SECONDS", type=Number(min=0), default=0.0, help="Leave out what is younger.")
 @json_option
 @awaited
 async def recent(

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from episodic.faces.cli.exits import OK, NothingFoundError
 from episodic.faces.cli.options import (
+    Number,
     agent_option,
     awaited,
     command,
@@ -51,7 +52,7 @@ CLOCK = "%H:%M:%S"
 @click.option(
     "--speed",
     metavar="X",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help=f"Play it X times as fast as it happened, waiting at most {LONGEST_WAIT:g} s for a turn.",
 )
 @json_option

@@ -128,7 +128,7 @@ def name_text(name: str | None) -> Text:
 
 def role_text(episode: Episode) -> Text:
     """Write a role in its colour, as wide as the widest."""
-    return Text(episode.role.ljust(ROLE_WIDTH), ROLE_STYLES[episode.role])
+    return Text(episode.role.ljust(ROLE_WIDTH), ROLE_STYLES.get(episode.role, ""))
 
 
 class _Console(Console):
