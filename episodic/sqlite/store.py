@@ -200,15 +200,15 @@ class SqliteStore:
             await self._db.close()
 
     async def _prepare(self, settings: Settings) -> None:
-        if self.fts:
-            self.reindexed = await prepare_index(self._db, self._where.path)
-        for key in settings.indexed_metadata:
-            await self._db.execute(_metadata_index(key))
         state = list(await self._db.execute_fetchall("SELECT next_id, clock FROM log_state"))
         if len(state) != 1:
             msg = f"{self._where.path}: {DAMAGED} (log_state has {len(state)} rows)"
             raise CorruptError(msg)
         [(self._shift, self.clock)] = state
+        if self.fts:
+            self.reindexed = await prepare_index(self._db, self._where.path)
+        for key in settings.indexed_metadata:
+            await self._db.execute(_metadata_index(key))
         await run_script(self._db, statements(read_sql("append")))
         await run_script(self._db, statements(read_sql("index_append" if self.fts else "no_index_append")))
 
