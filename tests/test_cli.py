@@ -24,7 +24,10 @@ from episodic import Draft, EpisodicLog
 from episodic.faces.cli.text import ascii_json, excerpt, lasting, one_line, printable, sized, spans
 from tests.conftest import Call, Runner, read_all
 
-COMMANDS = ("demo", "eval", "export", "import", "recall", "recent", "replay", "search", "sessions", "stats", "tail")
+COMMANDS = (
+    *("backup", "demo", "doctor", "eval", "export", "import", "recall", "recent", "replay", "restore", "search"),
+    *("sessions", "stats", "tail", "vacuum"),
+)
 READERS = (["recall", "x"], ["recent"], ["replay", "s"], ["search", "x"], ["sessions"], ["stats"], ["tail"], ["export"])
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
