@@ -47,7 +47,10 @@ async def backup(*, target: Path, db: Path, as_json: bool) -> int:
 @json_option
 @awaited
 async def restore(*, source: Path, db: Path, as_json: bool) -> int:
-    """Make a log of BACKUP, at the path that --db names, where nothing may be; BACKUP stays and is checked as well."""
+    """Make a log of BACKUP.
+
+    It is made at the path that --db names, where nothing may be; BACKUP stays, and is checked as well.
+    """
     with _pages(db) as on_pages:
         episodes = await restore_log(source, db, on_pages=on_pages)
     _print_copy(db, episodes, "restored", as_json=as_json)
@@ -59,7 +62,10 @@ async def restore(*, source: Path, db: Path, as_json: bool) -> int:
 @json_option
 @awaited
 async def vacuum(*, db: Path, as_json: bool) -> int:
-    """Give free space in the log back to the disk, and put its search index into one piece; writers wait meanwhile."""
+    """Give free space in the log back to the disk.
+
+    The search index is put into one piece, too; writers wait meanwhile.
+    """
     before, after = await vacuum_log(db)
     screen = Screen.open()
     if as_json:
@@ -76,9 +82,9 @@ async def vacuum(*, db: Path, as_json: bool) -> int:
 @json_option
 @awaited
 async def doctor(*, db: Path, deep: bool, is_to_repair: bool, as_json: bool) -> int:
-    """Say what can be seen of the log's health: SQLite, disk, access, pages, counts, search index.
+    """Say what can be seen of the log's health.
 
-    What it cannot see: a flipped bit inside a text, and what a disk loses that promises to keep it.
+    That is SQLite's version, disk, access, pages, counts, search index. What it cannot see: a flipped bit inside a text, and what a disk loses that promises to keep it.
     """
     findings = await diagnose(db, deep=deep)
     screen = Screen.open()
