@@ -84,7 +84,8 @@ async def vacuum(*, db: Path, as_json: bool) -> int:
 async def doctor(*, db: Path, deep: bool, is_to_repair: bool, as_json: bool) -> int:
     """Say what can be seen of the log's health.
 
-    That is SQLite's version, disk, access, pages, counts, search index. What it cannot see: a flipped bit inside a text, and what a disk loses that promises to keep it.
+    That is SQLite's version, disk, access, pages, counts, search index. What it cannot see: a flipped bit inside a
+    text, and what a disk loses that promises to keep it.
     """
     findings = await diagnose(db, deep=deep)
     screen = Screen.open()
