@@ -12,7 +12,7 @@ __all__ = ["Manners"]
 BREATH_SECONDS = 0.001
 
 # Slices of waiters between two turns of the event loop while nobody reads.
-UNREAD_SLICES = 32
+UNREAD_SLICES = 80
 
 
 class Manners:
