@@ -23,8 +23,8 @@ __all__ = ["Writer", "next_batch"]
 
 IN_FLIGHT = 2
 
-# Waiters wake in slices and others may have a turn between, so that a reader's answer need not wait for all of them. With
-# slices of 32 the slowest hundredth of reads takes nearly twice as long, beside half as many records again.
+# Waiters wake in slices and others may have a turn between, so that a reader's answer need not wait for all of them.
+# With slices of 32 the slowest hundredth of reads takes nearly twice as long, beside half as many records again.
 SLICE = 12
 
 
