@@ -332,6 +332,13 @@ def test_recall_says_why(desk: Runner) -> None:
     assert rendered == {"text": text.removesuffix("\n")}
 
 
+async def test_recall_tells_the_message_itself_from_nothing(run: Runner) -> None:
+    """Where there is only what was just asked, that is said, and not that there are no episodes."""
+    async with EpisodicLog.open(run.db) as log:
+        await log.record("bot", "s", "user", "where is my parcel?")
+    failed(run("recall", "where is my parcel?"), 1, "has nothing but this message itself")
+
+
 def test_recall_puts_what_is_preferred_first(desk: Runner) -> None:
     """--prefer brings what ended well before what did not, and says so."""
     shown = desk("recall", "late parcel order charged", "--agent", "bot", "--prefer", "failure").stdout.splitlines()

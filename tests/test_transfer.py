@@ -26,7 +26,7 @@ from episodic.model import OUTCOMES, ROLES
 from episodic.transfer import Progress, export_file, import_file
 from episodic.transfer.values import clock_time
 
-SGD = Path(os.environ.get("EPISODIC_SUPPORT_DATA", Path(__file__).parents[2] / "shared/data/support/sgd.jsonl.gz"))
+SGD = Path(os.environ.get("EPISODIC_DATA", Path(__file__).parents[2] / "shared/data")) / "support/sgd.jsonl.gz"
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LINE = {"agent_id": "bot", "session_id": "s", "role": "user", "content": "hello", "timestamp": "2026-01-05T12:00:00Z"}
@@ -555,7 +555,7 @@ def test_a_time_is_read_in_whatever_unit_it_was_written(value: object, instant: 
     assert clock_time(value) == instant
 
 
-@pytest.mark.skipif(not SGD.exists(), reason="the dialogues are not there: set EPISODIC_SUPPORT_DATA to sgd.jsonl.gz")
+@pytest.mark.skipif(not SGD.exists(), reason="the dialogues are not there: set EPISODIC_DATA to their folder")
 async def test_real_dialogues_are_imported_line_by_line(log: EpisodicLog, tmp_path: Path) -> None:
     """The first thousands of a public corpus come back word for word, session by session."""
     with gzip.open(SGD) as packed:

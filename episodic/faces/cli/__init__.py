@@ -9,7 +9,9 @@ __all__ = ["main"]
 
 # The libraries of the `cli` extra.
 EXTRA = frozenset({"click", "rich"})
+# As in `exits`, which this cannot import before it is known that there are no libraries missing.
 UNUSABLE = 3
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,4 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"episodic: {missing} is missing: pip install 'episodic-log[cli]'", file=sys.stderr)  # noqa: T201
         return UNUSABLE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return run(arguments)

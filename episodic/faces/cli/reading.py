@@ -147,6 +147,9 @@ async def recall(
     async with EpisodicLog.open(db, read_only=True) as log:
         agent_id = await chosen_agent(log, agent_id)
         context = await log.recall_context(agent_id, message, limit, where, prefer=prefer)
+        if not context.items and await log.recent(agent_id, 1, where=where):
+            msg = f"agent {agent_id!r} has nothing but this message itself, which nobody has answered yet"
+            raise NothingFoundError(msg)
     if not context.items:
         raise _nothing(agent_id, where)
     screen = Screen.open()
