@@ -8,7 +8,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -221,6 +221,38 @@ async def test_a_storm_of_cancellations_ends_with_one_row_each(path: Path, sql: 
     assert sql("SELECT id, event_id FROM episodes ORDER BY id") == sorted((ids[n], f"e{n}") for n in range(2_000))
     assert sql("SELECT sum(episodes) FROM sessions") == [(2_000,)]
     assert sql("SELECT count(*) FROM episodes_fts_docsize") == [(2_000,)]
+
+
+@pytest.mark.parametrize("readers", [1, 3])
+async def test_a_storm_of_cancelled_searches_leaves_every_reader_free(path: Path, readers: int) -> None:
+    """Searches that are cancelled at random moments take no other's answer away, and leave no snapshot behind."""
+    chance = random.Random(readers)
+    async with EpisodicLog.open(path, settings=Settings(readers=readers)) as log:
+        await log.record_many([Draft("a", f"s{n % 9}", "user", f"refund {n} is late") for n in range(300)])
+        expected = await log.search("a", "late refund")
+
+        async def hastily(number: int) -> None:
+            call = started(
+                log.search("a", "late refund") if number % 4 else log.recall_context("a", f"refund {number}")
+            )
+            for _ in range(chance.randrange(60)):
+                await asyncio.sleep(0)
+            if chance.random() < 0.6:
+                call.cancel()
+            with suppress(asyncio.CancelledError):
+                answer = await call
+                assert number % 4 == 0 or answer == expected
+
+        await asyncio.gather(*map(hastily, range(600)))
+        assert log.stats().readers_idle == readers
+        answers = await asyncio.gather(*[log.search("a", "late refund") for _ in range(2 * readers)])
+        assert answers == [expected] * (2 * readers)
+        # Also the last of them has ended its snapshot, and a write is folded in whole.
+        await log.record("a", "s", "user", "one more")
+        await log.search("a", "late refund")
+        await asyncio.sleep(0.05)
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() == (0, 0, 0)
 
 
 @asynccontextmanager

@@ -80,9 +80,10 @@ class SqliteReaders:
             reader = self._idle.pop()
             self._lent += 1
             place = len(self._all)
-            begun = False
+            free = begun = False
             try:
                 await self._end(reader)
+                free = True
                 if snapshot:
                     # Before the BEGIN: one whose caller is cancelled still runs.
                     begun = True
@@ -91,7 +92,9 @@ class SqliteReaders:
                 yield reader
             except asyncio.CancelledError:
                 # Its thread may still be at work: it is told to stop, and the next to borrow gets another one first.
-                await reader.db.interrupt()
+                # What ends the snapshot before must not be stopped.
+                if free:
+                    await reader.db.interrupt()
                 place = 0
                 raise
             finally:
