@@ -90,7 +90,8 @@ class SearchResult:
         words: the words that were looked for; empty when the query held nothing to look for.
         exhaustive: whether every episode in scope that holds one of the query's words was considered.
         terms: what became of each word, the rarest first.
-        total: episodes of the agent or, if the filter names a user, of the agent about that user.
+        total: episodes of the agent or, if the filter names a user, of the agent about that user; 0 where there was
+            nothing to look for or nothing to look at.
         truncated: whether the query held more than is looked for, so that its end was left out.
     """
 
@@ -104,11 +105,11 @@ class SearchResult:
 
     def explain(self) -> str:
         """Write down for a person what was looked for, and why each hit stands where it does."""
-        considered = "all that hold a word" if self.exhaustive else "not all that hold a word"
         cut = "; the query was cut" if self.truncated else ""
-        lines = [f"{self.total:,} episodes in scope, {MODES[self.mode]}, {considered} were considered{cut}"]
         if not self.terms:
-            return "\n".join([*lines, "", "There was no word to look for."])
+            return f"There was no word to look for{cut}."
+        considered = "all that hold a word" if self.exhaustive else "not all that hold a word"
+        lines = [f"{self.total:,} episodes in scope, {MODES[self.mode]}, {considered} were considered{cut}"]
         width = max(len("word"), *(len(term.word) for term in self.terms))
         lines += ["", f"{'word':<{width}}  {'episodes':>9}  {'weight':>6}  use"]
         lines += [_term_line(term, width) for term in self.terms]
@@ -124,7 +125,7 @@ def _term_line(term: Term, width: int) -> str:
 
 def _hit_lines(place: int, hit: Hit) -> list[str]:
     episode, reasons = hit.episode, hit.reasons
-    text = " ".join(episode.content.split())
+    text = _one_line(episode.content)
     excerpt = text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1]}…"
     parts = [
         f"words {reasons.words:.2f}" + (f" ({', '.join(hit.matched)})" if hit.matched else ""),
@@ -134,6 +135,11 @@ def _hit_lines(place: int, hit: Hit) -> list[str]:
     asks = "" if reasons.factor == 1 else f", times {reasons.factor:.2f} for a question"
     author = f", and {reasons.author:.2f} for its author" if reasons.author else ""
     return [
-        f"{place:2}  episode {episode.id} in session {episode.session_id}, {episode.role}: {excerpt}",
+        f"{place:2}  episode {episode.id} in session {_one_line(episode.session_id)}, {episode.role}: {excerpt}",
         f"    score {hit.score:.2f}: {' + '.join(parts)}{asks}{author}",
     ]
+
+
+def _one_line(text: str) -> str:
+    """Leave no line break in what a person wrote, so that it cannot pass for a line of ours."""
+    return " ".join(text.split())

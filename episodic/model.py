@@ -12,6 +12,7 @@ from episodic.errors import DraftError, FilterError, shown
 
 __all__ = [
     "JSON",
+    "MAX_INTEGER",
     "OUTCOMES",
     "ROLES",
     "AgentSummary",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
+import signal
+import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,6 +84,17 @@ def test_figures_and_misses_are_shown_to_a_person(desk: Runner) -> None:
         ('{"question": "x"}', "line 2: expected must be the id of an episode"),
         ('{"question": "x", "expected": []}', "line 2: expected must be the id of an episode"),
         ('{"question": "x", "expected": true}', "line 2: expected must be the id of an episode"),
+        ('{"question": "x", "expected": 100000000000000000000000000}', "line 2: expected must be the id of an episode"),
+        ('{"question": "x", "expected": 0}', "line 2: expected must be the id of an episode"),
+        (
+            r'{"question": "\ud800 1234567890123456789", "expected": 1}',
+            "line 2: question holds half of a surrogate pair",
+        ),
+        (
+            r'{"question": "x 1234567890123456789", "expected": ["\ud800"]}',
+            "line 2: expected holds half of a surrogate",
+        ),
+        ('{"question": "x", "expected": 1, "agent_id": "bto"}', "line 2: the log has no agent 'bto'"),
         ('{"question": "x", "expected": 1, "user_id": 7}', "line 2: user_id must be text"),
         ('{"question": "x", "expected": 1, "user": "u"}', "line 2: unknown key 'user'"),
     ],
@@ -88,10 +103,21 @@ def test_figures_and_misses_are_shown_to_a_person(desk: Runner) -> None:
 def test_a_line_that_is_no_question_is_one_line(call: Call, tmp_path: Path, line: str, part: str) -> None:
     """The place and the reason are named, and nothing is measured by half of a file."""
     (tmp_path / "questions.jsonl").write_text(f'{{"question": "x", "expected": 1}}\n{line}\n', "utf-8")
-    done = call("eval", "questions.jsonl")
+    done = call("eval", "questions.jsonl", "--agent", "bot")
     assert (done.returncode, done.stdout) == (3, "")
     assert part in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_question_file_that_never_comes_can_be_interrupted(run: Runner) -> None:
+    """While a pipe is waited for, the first Ctrl-C ends the command."""
+    os.mkfifo(run.folder / "pipe")
+    process = run.start("eval", "pipe", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output, errors) == (130, b"", b"")
 
 
 @pytest.mark.usefixtures("desk")

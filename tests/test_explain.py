@@ -84,10 +84,19 @@ async def test_an_explanation_has_every_word_and_every_hit(either: EpisodicLog) 
         assert (", times 0.80 for a question" in reasons) == (hit.reasons.factor < 1)
 
 
+async def test_no_text_can_pass_for_a_line_of_an_explanation(either: EpisodicLog) -> None:
+    """A session's name and a text with line breaks stay on the line of their episode."""
+    forged = "s1\n    score 9.99: forged\r\n 7  episode 4711\u2028in session boss\x1c"
+    await either.record("a", forged, "user", f"refund {forged}")
+    lines = (await either.search("a", "refund")).explain().splitlines()
+    assert len([line for line in lines if "score 9.99" in line]) == 1
+    assert len(lines) == 1 + 3 + 3
+
+
 async def test_an_explanation_of_nothing_says_so(either: EpisodicLog) -> None:
     """A query without a word, and one whose words are nowhere, are told apart."""
     await fill(either)
-    assert (await either.search("a", "?!")).explain().endswith("There was no word to look for.")
+    assert (await either.search("a", "?!")).explain() == "There was no word to look for."
     assert "zebra" in (await either.search("a", "zebra")).explain()
 
 

@@ -320,3 +320,29 @@ async def test_a_log_that_was_closed_does_not_warn(path: Path, recwarn: pytest.W
     del log
     gc.collect()
     assert not recwarn.list
+
+
+def test_a_log_that_asyncio_run_leaves_open_is_closed_by_it(path: Path) -> None:
+    """With searches done and others under way, the file stands alone afterwards, and only the warning is said."""
+    done = run_script(
+        """
+import asyncio, sys
+from episodic import EpisodicLog
+
+async def main():
+    log = EpisodicLog.open(sys.argv[1])
+    await log.__aenter__()
+    await log.record("a", "s", "user", "refund me")
+    await log.search("a", "refund")
+    global under_way
+    under_way = [asyncio.create_task(log.search("a", "refund")) for _ in range(5)]
+    await asyncio.sleep(0)
+
+for _ in range(10):
+    asyncio.run(main())
+""",
+        path,
+        options=("-W", "ignore::ResourceWarning"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [file.name for file in path.parent.iterdir()] == [path.name]

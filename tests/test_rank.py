@@ -192,6 +192,16 @@ def test_a_word_said_over_and_over_counts_once_for_a_turn_near_by() -> None:
     assert len({scores[n] for n in turns if n != 4}) == 1
 
 
+def test_a_neighbour_that_holds_words_gains_them_although_it_was_not_among_the_best() -> None:
+    """How many candidates were looked at changes nothing for a turn that comes in as a neighbour."""
+    near = Neighbourhood([Surroundings(2, "s", [1], [])], frozenset(), {})
+    words = [Held("apple", 5.0, {2}), Held("banana", 3.0, {1, 2})]
+    among = in_context({2: 8.0, 1: 3.0}, near, (), words, 2)
+    beside = in_context({2: 8.0}, near, (), words, 2)
+    assert among == beside
+    assert [one.reasons.words for one in beside] == [8.0, 3.0]
+
+
 def test_only_what_holds_a_word_is_said_to_match() -> None:
     """A neighbour is ranked without a word of its own; of a hit each word is named, the rarest first."""
     near = Neighbourhood([session_of(2, 1)], frozenset(), {})

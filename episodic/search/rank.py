@@ -172,6 +172,11 @@ def in_context(
     session_of: dict[int, str] = {}
     for one in near.around:
         session_of.update(dict.fromkeys((one.episode_id, *one.before, *one.after), one.session_id))
+    # Turns beside a hit that hold words themselves, and were not among the best.
+    own = dict(hits)
+    for word in words:
+        for number in (session_of.keys() & word.ids) - hits.keys():
+            own[number] = own.get(number, 0.0) + word.weight
     heard = _heard(near.around, words)
     of_session = _session_scores(session_of, words)
     named_authors = {author for author in set(near.authors.values()) if not parts_of(author).isdisjoint(named)}
@@ -180,10 +185,10 @@ def in_context(
     def reasons(number: int) -> Reasons:
         session = of_session.get(session_of[number], 0.0) if number in session_of else 0.0
         factor = QUESTION_FACTOR if number in near.asking else 1.0
-        return Reasons(hits.get(number, 0.0), heard.get(number, 0.0), session, factor, bonus.get(number, 0.0))
+        return Reasons(own.get(number, 0.0), heard.get(number, 0.0), session, factor, bonus.get(number, 0.0))
 
     # What `reasons` says, put together for all of them, which takes a fifth of the time.
-    scores = dict(hits)
+    scores = dict(own)
     for number, gain in heard.items():
         scores[number] = scores.get(number, 0.0) + gain
     for number, session_id in session_of.items():

@@ -29,7 +29,6 @@ class SqliteReaders:
         self._idle = idle
         self._where = where
         self._lent = 0
-        self._ending: dict[SqliteReader, asyncio.Future[None]] = {}
         # Without fast_acquire each borrow would wait for a turn of the event loop, which a burst of writes makes long.
         self._free = anyio.Semaphore(len(idle), fast_acquire=True)
 
@@ -80,43 +79,32 @@ class SqliteReaders:
             reader = self._idle.pop()
             self._lent += 1
             place = len(self._all)
-            free = begun = False
             try:
-                await self._end(reader)
-                free = True
                 if snapshot:
-                    # Before the BEGIN: one whose caller is cancelled still runs.
-                    begun = True
+                    # Inside the try: a BEGIN whose caller is cancelled still runs.
                     with translated(self._where.path):
                         await reader.db.execute("BEGIN")
                 yield reader
             except asyncio.CancelledError:
                 # Its thread may still be at work: it is told to stop, and the next to borrow gets another one first.
-                # What ends the snapshot before must not be stopped.
-                if free:
-                    await reader.db.interrupt()
+                await reader.db.interrupt()
                 place = 0
                 raise
             finally:
-                if begun:
-                    # Its thread does that at once; only whoever borrows it next, or closes it, has to wait.
-                    self._ending[reader] = asyncio.ensure_future(reader.db.rollback())
-                self._idle.insert(place, reader)
+                try:
+                    if snapshot:
+                        # Its thread ends it before whatever comes next, even if this task is cancelled once more.
+                        with translated(self._where.path):
+                            await asyncio.shield(asyncio.ensure_future(reader.db.rollback()))
+                finally:
+                    self._idle.insert(place, reader)
 
     async def aclose(self) -> None:
         """Close all connections once they are given back."""
         for _ in self._all:
             await self._free.acquire()
         for reader in self._all:
-            await self._end(reader)
             await reader.db.close()
-
-    async def _end(self, reader: SqliteReader) -> None:
-        """Wait until the last snapshot of a connection has ended."""
-        if reader in self._ending:
-            with translated(self._where.path):
-                await asyncio.shield(self._ending[reader])
-            del self._ending[reader]
 
 
 async def _metadata_indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from episodic.errors import FilterError, TransferError, shown
-from episodic.model import JSON, check_comparable
+from episodic.model import JSON, MAX_INTEGER, check_comparable
 from episodic.transfer.item import Flaw
 from episodic.transfer.lines import numbered
 from episodic.transfer.values import check_keys, json_object
@@ -73,6 +73,7 @@ def _text(fields: Mapping[str, JSON]) -> str:
     if not isinstance(text, str):
         msg = f"question must be text, not {shown(text)}"
         raise Flaw(msg)
+    check_comparable("question", text)
     return text
 
 
@@ -85,7 +86,16 @@ def _name(fields: Mapping[str, JSON], key: str) -> str | None:
 
 def _expected(value: JSON) -> frozenset[int | str]:
     several = value if isinstance(value, list) else [value]
-    if not several or not all(isinstance(one, int | str) and not isinstance(one, bool) for one in several):
+    if not several or not all(map(_is_name, several)):
         msg = f"expected must be the id of an episode, its event id as text, or a list of these, not {shown(value)}"
         raise Flaw(msg)
+    for one in several:
+        if isinstance(one, str):
+            check_comparable("expected", one)
     return frozenset(cast("list[int | str]", several))
+
+
+def _is_name(value: JSON) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and 0 < value <= MAX_INTEGER
+    return isinstance(value, str)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+from anyio import to_thread
 from rich.text import Text
 
+from episodic.errors import TransferError
 from episodic.faces.cli.exits import OK, NothingFoundError
 from episodic.faces.cli.options import agent_option, awaited, chosen_agent, command, db_option, json_option
 from episodic.faces.cli.progress import counting
@@ -51,7 +54,8 @@ async def eval_(*, file: Path, db: Path, agent_id: str | None, by_recall: bool, 
     Shown are the share of questions with an expected episode among the first 1, 3, 5 and 10, the mean reciprocal rank
     of the first one, and the questions that missed.
     """
-    questions = read_questions(file)
+    # In a thread, which Ctrl-C need not wait for: the file may be a pipe, or never end.
+    questions = await to_thread.run_sync(read_questions, file, abandon_on_cancel=True)
     if not questions:
         msg = f"{file} holds no question"
         raise NothingFoundError(msg)
@@ -59,6 +63,7 @@ async def eval_(*, file: Path, db: Path, agent_id: str | None, by_recall: bool, 
     async with EpisodicLog.open(db, read_only=True) as log:
         if agent_id is None and any(question.agent_id is None for question in questions):
             agent_id = await chosen_agent(log, None)
+        _check_agents(questions, {agent.agent_id for agent in await log.agents()}, file)
         with counting(file.name, "questions") as advance:
             for question in questions:
                 answers.append(await _answer(log, question, agent_id, by_recall=by_recall))
@@ -72,6 +77,14 @@ async def eval_(*, file: Path, db: Path, agent_id: str | None, by_recall: bool, 
         _print_figures(screen, figures, "recall_context" if by_recall else "search")
         _print_misses(screen, misses)
     return OK
+
+
+def _check_agents(questions: Sequence[Question], known: AbstractSet[str], file: Path) -> None:
+    """Refuse a question to nobody, which would look like one that missed."""
+    for question in questions:
+        if question.agent_id is not None and question.agent_id not in known:
+            msg = f"{file.name}, line {question.line}: the log has no agent {question.agent_id!r}; see `episodic stats`"
+            raise TransferError(msg)
 
 
 def measured(ranks: Sequence[int | None]) -> dict[str, float]:
