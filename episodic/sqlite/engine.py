@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -62,14 +63,16 @@ class Engine:
         return _size(Path(f"{self.path}-wal"))
 
     async def aclose(self) -> None:
-        """Close the readers first, so that the writer is the last to leave and folds the WAL into the file."""
-        try:
-            await self.readers.aclose()
+        """Close the readers first, so that the writer is the last to leave and folds the WAL into the file.
+
+        Whatever one of them says, the others are closed.
+        """
+        async with AsyncExitStack() as stack:
+            stack.callback(_open_files.remove, (os.getpid(), self.file_id))
+            stack.push_async_callback(leave_nothing, self.where)
             if self.store is not None:
-                await self.store.aclose()
-            await leave_nothing(self.where)
-        finally:
-            _open_files.remove((os.getpid(), self.file_id))
+                stack.push_async_callback(self.store.aclose)
+            stack.push_async_callback(self.readers.aclose)
 
 
 async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> Engine:

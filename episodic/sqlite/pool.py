@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal
 
 import aiosqlite
@@ -103,8 +103,9 @@ class SqliteReaders:
         """Close all connections once they are given back."""
         for _ in self._all:
             await self._free.acquire()
-        for reader in self._all:
-            await reader.db.close()
+        async with AsyncExitStack() as stack:
+            for reader in self._all:
+                stack.push_async_callback(reader.db.close)
 
 
 async def _metadata_indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> dict[str, str]:
