@@ -55,7 +55,7 @@ NOT_BEFORE = [1 - BEFORE * DECAY**distance for distance in range(REACH)]
 # Only the best hits spread, which bounds the work: so many at most, and none that holds too little of what the best
 # one holds. With twice as many, or all of them, no more is found. In a history of a few hundred episodes fewer do:
 # there one in 12 finds as much as one in 20.
-SPREADING = 64
+SPREADING = 40
 FEWEST_SPREADING = 16
 SPREADING_SHARE = 20
 LEAST_SHARE = 0.35
