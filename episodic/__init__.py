@@ -29,6 +29,7 @@ from episodic.errors import (
 from episodic.found import Hit, Reasons, SearchResult, Term
 from episodic.log import EpisodicLog
 from episodic.model import AgentSummary, Draft, Episode, Filter, Session, Stats
+from episodic.receipts import Erasure
 from episodic.settings import Settings
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Episode",
     "EpisodicError",
     "EpisodicLog",
+    "Erasure",
     "Filter",
     "FilterError",
     "Hit",

@@ -6,48 +6,27 @@ import asyncio
 import os
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 import anyio
 
-from episodic.codec import draft_metadata, encode_row, episode_of, from_micros, to_micros
-from episodic.errors import (
-    ClosedError,
-    DraftError,
-    NotFoundError,
-    OpenError,
-    ReadOnlyError,
-    SettingsError,
-    WrongLoopError,
-    shown,
-)
+from episodic.errors import ClosedError, OpenError, ReadOnlyError, SettingsError, WrongLoopError, shown
 from episodic.manners import Manners
-from episodic.model import (
-    JSON,
-    OUTCOMES,
-    Draft,
-    Episode,
-    Stats,
-    check_comparable,
-    is_outcome,
-)
-from episodic.ports import Append, Appended, Readers, Resolve
+from episodic.model import Stats
+from episodic.ports import Readers
 from episodic.reading import Reading
-from episodic.records import quick
+from episodic.recording import Recording
+from episodic.removing import Removal, Removing
 from episodic.settings import Settings
 from episodic.sqlite.engine import Engine, open_engine
-from episodic.upkeep import tidy_when_quiet
+from episodic.upkeep import Remover, tidy_when_quiet
 from episodic.writer import Writer
 
 __all__ = ["EpisodicLog"]
 
-_draft = quick(Draft)
 
-
-class EpisodicLog(Reading):
+class EpisodicLog(Recording, Reading, Removing):
     """An episodic log in one SQLite file, for any number of tasks of one event loop.
 
     Open it with `async with EpisodicLog.open(path) as log`. Writing goes through one queue and is acknowledged after
@@ -61,6 +40,7 @@ class EpisodicLog(Reading):
         self._read_only = read_only
         self._engine: Engine | None = None
         self._writer: Writer | None = None
+        self._removal: Removal | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._process = 0
@@ -144,118 +124,6 @@ class EpisodicLog(Reading):
         self._stop()
         await asyncio.shield(self._keeper)
 
-    async def record(
-        self,
-        agent_id: str,
-        session_id: str,
-        role: str,
-        content: str,
-        *,
-        user_id: str | None = None,
-        author: str | None = None,
-        outcome: str | None = None,
-        metadata: Mapping[str, JSON] | None = None,
-        timestamp: datetime | None = None,
-        event_id: str | None = None,
-    ) -> Episode:
-        """Record one episode; returns once it is committed.
-
-        The arguments are those of `Draft`. When this raises or is cancelled without saying that the draft was
-        rejected, whether it is stored is unknown: call again with the same `event_id`, which is always safe.
-
-        Returns:
-            The episode as the log holds it; for a repeated `event_id` with the same body, the first one.
-
-        Raises:
-            DraftError: a value cannot be recorded; nothing was queued.
-            ConflictError: the event id is taken by another body.
-            QueueFullError: no room in the queue within `Settings.submit_timeout`.
-            ClosedError: the log is closed.
-            StorageError: the database failed.
-        """
-        draft = _draft(
-            agent_id,
-            session_id,
-            role,
-            content,
-            user_id=user_id,
-            author=author,
-            outcome=outcome,
-            metadata=metadata,
-            timestamp=timestamp,
-            event_id=event_id,
-        )
-        writer = self._writing()
-        now = writer.now()
-        made = _encoded(draft, now)
-        row = made[0]
-        clock = now if timestamp is None else 0
-        appended = await writer.append(Append((row,), len(row), clock, event_id is not None))
-        return _receipt(draft, made, 0, appended)
-
-    async def record_many(self, drafts: Iterable[Draft]) -> list[Episode]:
-        """Record several episodes in one transaction: all or none, in order.
-
-        Args:
-            drafts: the episodes; a few thousand at a time write fastest, and each takes about 15 microseconds of the
-                event loop in one go.
-
-        Returns:
-            The episodes in the order of the drafts.
-
-        Raises:
-            DraftError: a draft cannot be recorded; the message says which one, and none was queued.
-            ConflictError: one event id is taken by another body; none is stored.
-            QueueFullError: no room in the queue within `Settings.submit_timeout`.
-            ClosedError: the log is closed.
-            StorageError: the database failed.
-        """
-        if not isinstance(drafts, Iterable):
-            msg = f"drafts must be several Drafts, not {shown(drafts)}"
-            raise DraftError(msg)
-        checked = list(drafts)
-        for place, draft in enumerate(checked):
-            if not isinstance(draft, Draft):
-                msg = f"draft {place + 1} of {len(checked)} is a {type(draft).__name__}, not a Draft"
-                raise DraftError(msg)
-        if not checked:
-            return []
-        writer = self._writing()
-        now = writer.now()
-        made = [_encoded(draft, now) for draft in checked]
-        rows = [row for row, _, _ in made]
-        clock = now if any(draft.timestamp is None for draft in checked) else 0
-        has_events = any(draft.event_id is not None for draft in checked)
-        appended = await writer.append(Append(rows, sum(map(len, rows)), clock, has_events))
-        return [
-            _receipt(draft, one, line, appended) for line, (draft, one) in enumerate(zip(checked, made, strict=True))
-        ]
-
-    async def resolve(self, agent_id: str, session_id: str, outcome: str | None) -> None:
-        """Record how a session ended, known only later; None takes it back.
-
-        Args:
-            agent_id: the agent.
-            session_id: its session.
-            outcome: "success", "failure", "partial" or None.
-
-        Raises:
-            DraftError: there is no such outcome.
-            FilterError: an id is no text.
-            NotFoundError: the agent has no such session.
-            QueueFullError: no room in the queue within `Settings.submit_timeout`.
-            ClosedError: the log is closed.
-            StorageError: the database failed.
-        """
-        check_comparable("agent_id", agent_id)
-        check_comparable("session_id", session_id)
-        if outcome is not None and not is_outcome(outcome):
-            msg = f"outcome must be one of {', '.join(sorted(OUTCOMES))} or None, not {shown(outcome)}"
-            raise DraftError(msg)
-        if not await self._writing().resolve(Resolve(agent_id, session_id, outcome)):
-            msg = f"agent {agent_id!r} has no session {session_id!r}; check both ids"
-            raise NotFoundError(msg)
-
     def stats(self) -> Stats:
         """Return the state of the log at this moment; asks the file system for two sizes, and nothing else."""
         readers, engine, writer = self._reading(), self._opened(), self._writer
@@ -305,21 +173,26 @@ class EpisodicLog(Reading):
             await engine.aclose()
 
     async def _work(self, engine: Engine) -> None:
-        if engine.store is None or self._writer is None:
+        if engine.store is None or self._writer is None or self._removal is None:
             await self._closing.wait()
             return
-        tidying = asyncio.create_task(tidy_when_quiet(engine.store, self._writer))
+        upkeep = [
+            asyncio.create_task(tidy_when_quiet(engine.store, self._writer)),
+            asyncio.create_task(self._removal.remover.run()),
+        ]
         try:
             await self._writer.run()
         finally:
-            tidying.cancel()
-            await asyncio.wait([tidying])
+            for task in upkeep:
+                task.cancel()
+            await asyncio.wait(upkeep)
 
     def _wire(self, engine: Engine) -> None:
         self._engine = engine
         if engine.store is not None:
             manners = Manners(engine.readers)
             self._writer = Writer(engine.store, self._settings, engine.clock, give_way=manners.give_way)
+            self._removal = Removal(engine.store, self._writer, Remover(engine.store))
         if self._is_closing:
             self._stop()
 
@@ -348,11 +221,14 @@ class EpisodicLog(Reading):
         return self._opened().readers
 
     def _writing(self) -> Writer:
+        return self._removing().writer
+
+    def _removing(self) -> Removal:
         engine = self._opened()
-        if self._writer is None:
-            msg = f"{engine.path} was opened with read_only=True; nothing was stored"
+        if self._removal is None:
+            msg = f"{engine.path} was opened with read_only=True; nothing in it was changed"
             raise ReadOnlyError(msg)
-        return self._writer
+        return self._removal
 
     def _check_place(self) -> None:
         """Refuse what would hang: connections belong to one event loop of one process."""
@@ -370,25 +246,3 @@ class EpisodicLog(Reading):
 
 def _warn_unclosed(path: str) -> None:
     warnings.warn(f"{path}: the log was never closed; use `async with`", ResourceWarning, stacklevel=1)
-
-
-# A draft on its way: the row for the store, and the time and metadata of its receipt.
-_Encoded: TypeAlias = tuple[bytes, datetime, dict[str, JSON]]
-
-
-def _encoded(draft: Draft, now: int) -> _Encoded:
-    """Encode a draft, which happened now, in microseconds, unless it says when."""
-    text, metadata = draft_metadata(draft)
-    if draft.timestamp is None:
-        return encode_row(draft, now, text), from_micros(now), metadata
-    given = draft.timestamp.astimezone(UTC)
-    return encode_row(draft, to_micros(given), text), given, metadata
-
-
-def _receipt(draft: Draft, made: _Encoded, line: int, appended: Appended) -> Episode:
-    """Build the episode that a row became, or the one that its event id had made before."""
-    _, instant, metadata = made
-    if line in appended.repeats:
-        first_id, micros = appended.repeats[line]
-        return episode_of(draft, first_id, from_micros(micros), metadata)
-    return episode_of(draft, appended.first_id + line, instant, metadata)

@@ -16,10 +16,10 @@ from anyio import to_thread
 
 from episodic.health import Finding
 from episodic.sqlite.connect import Place, leave_nothing, place
-from episodic.sqlite.copying import BUSY_TIMEOUT, OnPages, compact, copy_log
+from episodic.sqlite.copying import BUSY_TIMEOUT, Compacted, OnPages, compact, copy_log
 from episodic.sqlite.examining import examine, rebuild_index
 
-__all__ = ["back_up", "diagnose", "repair", "restore", "vacuum"]
+__all__ = ["Compacted", "back_up", "diagnose", "repair", "restore", "vacuum"]
 
 
 async def back_up(
@@ -75,15 +75,12 @@ async def restore(
     return await _copied(backup, Path(path), on_pages)
 
 
-async def vacuum(path: str | os.PathLike[str], *, busy_timeout: float = BUSY_TIMEOUT) -> tuple[int, int]:
+async def vacuum(path: str | os.PathLike[str], *, busy_timeout: float = BUSY_TIMEOUT) -> Compacted:
     """Give free space back to the disk, and put the search index into one piece. Writers wait meanwhile.
 
     Args:
         path: the log.
         busy_timeout: seconds to wait for others.
-
-    Returns:
-        The size of the file before and after, in bytes.
 
     Raises:
         BusyError: others held it for too long; nothing was changed.

@@ -15,11 +15,14 @@ __all__ = [
     "Append",
     "Appended",
     "Cursor",
+    "Extent",
+    "Journal",
     "Lookup",
     "Neighbourhood",
     "Reader",
     "Readers",
     "Repeat",
+    "Residue",
     "Resolve",
     "Scope",
     "Span",
@@ -72,8 +75,22 @@ class Appended(NamedTuple):
     clock: int
 
 
-class Store(Protocol):
-    """The one writing connection. Each call is one transaction; two under way may be stored in either order."""
+class Residue(NamedTuple):
+    """What a look at every byte has found.
+
+    Attributes:
+        looked_at: bytes.
+        found: texts that are there and should not be.
+        held: texts that are there since episodes which were not erased hold them, too.
+    """
+
+    looked_at: int
+    found: int
+    held: int
+
+
+class Journal(Protocol):
+    """What takes in episodes. Each call is one transaction; two under way may be stored in either order."""
 
     async def append(self, operations: Sequence[Append]) -> Appended:
         """Store the rows of all operations in one transaction.
@@ -87,12 +104,36 @@ class Store(Protocol):
     async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
         """Set how sessions ended, the last word on each holds; tell for each whether there is such a session."""
 
+
+class Store(Journal, Protocol):
+    """The one writing connection, with what keeps and clears the log beside taking in episodes."""
+
     async def tidy(self) -> bool:
         """Do a small piece of what keeps reading quick; tell whether there is more to do.
 
         Raises:
             StorageError: the engine failed.
         """
+
+    async def withdraw(self, ids: Sequence[int]) -> int:
+        """Take episodes out of every answer and count at once, to be removed; tell how many that were not out yet."""
+
+    async def remove(self) -> bool:
+        """Remove a few of the withdrawn episodes; tell whether there are more."""
+
+    async def purge(self) -> str | None:
+        """Leave no bytes of removed episodes in any file; nothing else may be under way in the store.
+
+        Returns:
+            None, or why that cannot be done now.
+
+        Raises:
+            BusyError: another process held the file for too long.
+            DiskFullError: there is no room for a second copy of it.
+        """
+
+    async def residue(self, texts: Sequence[str]) -> Residue:
+        """Look for texts in the bytes of every file, apart from what episodes that are still there hold as well."""
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -110,6 +151,13 @@ class Cursor(NamedTuple):
 
     micros: int
     episode_id: int
+
+
+class Extent(NamedTuple):
+    """How much there is in a scope: episodes, and sessions that have one of these."""
+
+    episodes: int
+    sessions: int
 
 
 class Span(NamedTuple):
@@ -204,6 +252,15 @@ class Reader(Protocol):
 
     async def newest_id(self) -> int:
         """Return the id of the newest episode, 0 in an empty log."""
+
+    async def due(self, scope: Scope, *, upto: int, limit: int) -> list[int]:
+        """Return ids of episodes in scope that are not over `upto`, those of one agent in the order of time."""
+
+    async def extent(self, scope: Scope) -> Extent:
+        """Return how much there is in scope."""
+
+    async def is_unclean(self) -> bool:
+        """Tell whether bytes of removed episodes may still be in a file."""
 
     async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
         """Return those of the episodes that are in scope, in the order of `ids`."""

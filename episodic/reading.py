@@ -19,7 +19,7 @@ from episodic.model import OUTCOMES, AgentSummary, Episode, Filter, Session, che
 from episodic.paging import pages
 from episodic.ports import Cursor, Readers, Scope
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "scope_of"]
 
 # How long `follow` sleeps before it looks for what another process wrote; this process wakes it at once.
 POLL_SECONDS = 0.1
@@ -67,7 +67,7 @@ class Reading(ABC):
         if where is not None and _filter(where).session_id not in {None, session_id}:
             msg = f"the filter's session {where.session_id!r} is not the one to replay, {session_id!r}; leave it out"
             raise FilterError(msg)
-        scope = _scope(agent_id, replace(where or Filter(), session_id=session_id))
+        scope = scope_of(agent_id, replace(where or Filter(), session_id=session_id))
 
         async def fetch(cursor: Cursor | None, limit: int) -> list[Episode]:
             async with self._reading().borrow() as reader:
@@ -91,7 +91,7 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = scope_of(agent_id, where)
         upto = await self.newest_id()
 
         async def fetch(cursor: int, limit: int) -> list[Episode]:
@@ -117,7 +117,7 @@ class Reading(ABC):
             ClosedError: the log was closed meanwhile.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = scope_of(agent_id, where)
         position = None if after is None else _whole("after", after, least=0)
         while True:
             news = self._news()
@@ -249,7 +249,7 @@ class Reading(ABC):
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _scope(agent_id, where)
+        scope = scope_of(agent_id, where)
         bound = await self.newest_id() if upto is None else _whole("upto", upto, least=0)
         after = None
         while True:
@@ -282,7 +282,7 @@ class Reading(ABC):
             NotFoundError: there is none, or not within `where`.
             StorageError: the database failed.
         """
-        scope = _scope(None, where)
+        scope = scope_of(None, where)
         async with self._reading().borrow() as reader:
             found = await reader.fetch(scope, [_whole("episode_id", episode_id, least=0)])
         if not found:
@@ -308,7 +308,7 @@ class Reading(ABC):
         _whole("before", before, least=0)
         _whole("after", after, least=0)
         center = await self.get(episode_id, where=where)
-        scope = _scope(None, replace(where or Filter(), session_id=center.session_id))
+        scope = scope_of(None, replace(where or Filter(), session_id=center.session_id))
         async with self._reading().borrow(snapshot=True) as reader:
             earlier, later = await reader.around(scope, center, before=before, after=after)
         return [*earlier, center, *later]
@@ -319,10 +319,15 @@ def _agent_scope(agent_id: object, where: Filter | None) -> Scope:
     if not isinstance(agent_id, str):
         msg = f"agent_id must be text, not {type(agent_id).__name__}"
         raise FilterError(msg)
-    return _scope(agent_id, where)
+    return scope_of(agent_id, where)
 
 
-def _scope(agent_id: str | None, where: Filter | None) -> Scope:
+def scope_of(agent_id: str | None, where: Filter | None) -> Scope:
+    """Build a scope of what a caller gave.
+
+    Raises:
+        FilterError: it cannot be compared.
+    """
     if agent_id is not None:
         check_comparable("agent_id", agent_id)
     return Scope(agent_id, None if where is None else _filter(where))

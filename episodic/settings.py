@@ -36,6 +36,8 @@ class Settings:
         batch_rows: most episodes in one transaction (one call of `record_many` is never split).
         linger: seconds that a batch which is not full waits for more; 0 commits whatever is ready.
         busy_timeout: seconds to wait for another process that holds the database before BusyError.
+        hot_cap: each agent's newest so many episodes stay hot, and what is beyond is archived as it is written:
+            `recent` leaves it out, everything else finds it. None archives nothing.
         indexed_metadata: top-level metadata keys that get an index of their own, for filters on rare values.
 
     Raises:
@@ -50,6 +52,7 @@ class Settings:
     batch_rows: int = 2_000
     linger: float = 0.0
     busy_timeout: float = 15.0
+    hot_cap: int | None = None
     indexed_metadata: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -57,8 +60,10 @@ class Settings:
         if self.durability not in get_args(Durability):
             msg = f'durability must be "normal" or "full", not {self.durability!r}'
             raise SettingsError(msg)
-        for name in ("readers", "queue_rows", "queue_bytes", "batch_rows"):
+        for name in ("readers", "queue_rows", "queue_bytes", "batch_rows", "hot_cap"):
             value = getattr(self, name)
+            if name == "hot_cap" and value is None:
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 msg = f"{name} must be a whole number of at least 1, not {shown(value)}"
                 raise SettingsError(msg)

@@ -1,16 +1,21 @@
-"""What is done for a log while nobody writes to it. Knows the port, no SQL."""
+"""What is done for a log beside the calls of its users: tidying while nobody writes, and removing what is withdrawn.
+
+Knows the port, no SQL.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import anyio
 
-from episodic.errors import StorageError
+from episodic.errors import ClosedError, StorageError
 from episodic.ports import Store
 from episodic.writer import Writer
 
-__all__ = ["tidy_when_quiet"]
+__all__ = ["Remover", "tidy_when_quiet"]
 
 # Nobody has written for so long: whoever writes next waits a few milliseconds for a piece that is under way.
 QUIET_SECONDS = 0.5
@@ -29,18 +34,85 @@ async def tidy_when_quiet(store: Store, writer: Writer) -> None:
         committed = writer.committed
         with anyio.move_on_after(QUIET_SECONDS):
             await committed.wait()
-        while not committed.is_set() and not writer.queued_rows and await _tidied(store):
-            pass
+        try:
+            while not committed.is_set() and not writer.queued_rows and await _rested(store.tidy):
+                pass
+        except StorageError as exc:
+            logger.warning(
+                "tidying failed, searches stay as quick as they are; it is tried again after writing: %s", exc
+            )
         await committed.wait()
 
 
-async def _tidied(store: Store) -> bool:
-    """Do one piece, and rest for as long as it took, so that other processes and readers come to their turn."""
+class Remover:
+    """Removes what is withdrawn, piece by piece between what others write, also what an earlier process has left."""
+
+    def __init__(self, store: Store) -> None:
+        """Take the store; nothing is removed until `run` runs."""
+        self._store = store
+        self._waiting: list[asyncio.Future[None]] = []
+        self._work = anyio.Event()
+        self._is_running = True
+
+    async def run(self) -> None:
+        """Remove whatever there is to remove, and then what each call of `remove` is about, until it is cancelled."""
+        waiting: list[asyncio.Future[None]] = []
+        try:
+            while True:
+                self._work = anyio.Event()
+                # Who comes meanwhile may have withdrawn something behind the last piece.
+                waiting, self._waiting = self._waiting, []
+                _end(waiting, await self._pass())
+                if not self._waiting:
+                    await self._work.wait()
+        finally:
+            self._is_running = False
+            _end([*waiting, *self._waiting], _closed())
+
+    async def remove(self) -> None:
+        """Wait until everything that was withdrawn before is removed.
+
+        Raises:
+            ClosedError: the log was closed meanwhile.
+            StorageError: the store failed; what is left is removed at the next call, or once the log is opened again.
+        """
+        if not self._is_running:
+            raise _closed()
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(ended)
+        self._work.set()
+        await ended
+
+    async def _pass(self) -> StorageError | None:
+        """Remove until there is nothing more; return what went wrong."""
+        try:
+            while await _rested(self._store.remove):
+                pass
+        except StorageError as exc:
+            logger.warning("removing withdrawn episodes failed; it is tried again with the next removal: %s", exc)
+            return exc
+        return None
+
+
+async def _rested(piece: Callable[[], Awaitable[bool]]) -> bool:
+    """Do one piece, and rest for as long as it took, so that others come to their turn; tell whether there is more."""
     begun = anyio.current_time()
-    try:
-        more = await store.tidy()
-    except StorageError as exc:
-        logger.warning("tidying failed, searches stay as quick as they are; it is tried again after writing: %s", exc)
-        return False
+    more = await piece()
     await anyio.sleep(anyio.current_time() - begun)
     return more
+
+
+def _end(waiting: list[asyncio.Future[None]], error: ClosedError | StorageError | None) -> None:
+    for one in waiting:
+        if one.done():
+            continue
+        if error is None:
+            one.set_result(None)
+        else:
+            own = type(error)(*error.args)
+            own.__cause__ = error.__cause__
+            one.set_exception(own)
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the log was closed; what is withdrawn and still there is removed once it is opened again")

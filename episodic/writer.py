@@ -11,15 +11,18 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from episodic.errors import ClosedError, ConflictError, EpisodicError, QueueFullError, RejectedError, StorageError
-from episodic.ports import Append, Appended, Resolve, Store
+from episodic.ports import Append, Appended, Journal, Resolve
 from episodic.settings import Settings
 
 __all__ = ["Writer", "next_batch"]
+
+AnswerT = TypeVar("AnswerT")
 
 IN_FLIGHT = 2
 
@@ -47,6 +50,19 @@ class _Resolution:
 
     operation: Resolve
     answer: asyncio.Future[bool]
+    behind: int
+
+
+@dataclass(slots=True, eq=False)
+class _Errand:
+    """Other work, during which the store does nothing else; its future ends with the answer.
+
+    Attributes:
+        behind: how many appends had entered the queue before it.
+    """
+
+    work: Callable[[], Awaitable[object]]
+    answer: asyncio.Future[object]
     behind: int
 
 
@@ -90,7 +106,7 @@ class Writer:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, clock: int, *, give_way: Callable[[], Awaitable[None]] = checkpoint
+        self, store: Journal, settings: Settings, clock: int, *, give_way: Callable[[], Awaitable[None]] = checkpoint
     ) -> None:
         """Make a writer; nothing is written until `run` runs.
 
@@ -105,7 +121,8 @@ class Writer:
         self._clock = clock
         self._give_way = give_way
         self._queue: deque[_Entry] = deque()
-        self._resolutions: deque[_Resolution] = deque()
+        # What is no append, in the order of asking.
+        self._others: deque[_Resolution | _Errand] = deque()
         self._entered = self._taken = 0
         self._under_way: set[anyio.Event] = set()
         self._waiting: deque[_Waiter] = deque()
@@ -164,16 +181,34 @@ class Writer:
         """Queue how a session ended, behind all that was queued before; tell whether there is such a session."""
         await self._wait_for_room(1, 0)
         entry = _Resolution(operation, asyncio.get_running_loop().create_future(), self._entered)
-        self._resolutions.append(entry)
+        self._others.append(entry)
         if self._idle:
             self._work.set()
         return await entry.answer
+
+    async def perform(self, work: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        """Have other work done while the store does nothing else, behind all that was queued before.
+
+        Raises:
+            QueueFullError: no room within `Settings.submit_timeout`.
+            ClosedError: the log is closing.
+            StorageError: the store failed.
+        """
+        await self._wait_for_room(1, 0)
+        errand = _Errand(work, asyncio.get_running_loop().create_future(), self._entered)
+        self._others.append(errand)
+        if self._idle:
+            self._work.set()
+        return cast("AnswerT", await errand.answer)
 
     async def run(self) -> None:
         """Write until `close` was called and the queue is empty."""
         try:
             async with anyio.create_task_group() as group:
                 while await self._has_work():
+                    if (errand := self._errand()) is not None:
+                        await self._perform(errand)
+                        continue
                     await self._slots.acquire()
                     self.in_flight += 1
                     before, landed = tuple(self._under_way), anyio.Event()
@@ -181,9 +216,9 @@ class Writer:
                     group.start_soon(self._commit, self._take(), self._due(), before, landed)
         finally:
             self.close()
-            self._fail([*self._queue, *self._resolutions], _closed())
+            self._fail([*self._queue, *self._others], _closed())
             self._queue.clear()
-            self._resolutions.clear()
+            self._others.clear()
             self.queued_rows = self.queued_bytes = 0
 
     def close(self) -> None:
@@ -249,7 +284,7 @@ class Writer:
                 waiter.turn.set_result(None)
 
     async def _has_work(self) -> bool:
-        while not (self._queue or self._resolutions):
+        while not (self._queue or self._others):
             if self._closing:
                 return False
             await self._next_call()
@@ -281,9 +316,42 @@ class Writer:
     def _due(self) -> list[_Resolution]:
         """Take what is said of sessions all of whose appends are taken: later appends change no outcome."""
         due: list[_Resolution] = []
-        while self._resolutions and self._resolutions[0].behind <= self._taken:
-            due.append(self._resolutions.popleft())
+        while self._others and self._others[0].behind <= self._taken:
+            first = self._others[0]
+            if isinstance(first, _Errand):
+                break
+            due.append(first)
+            self._others.popleft()
         return due
+
+    def _errand(self) -> _Errand | None:
+        """Take the next errand, if everything that was queued before it is taken."""
+        if not self._others or self._others[0].behind > self._taken:
+            return None
+        first = self._others[0]
+        if isinstance(first, _Resolution):
+            return None
+        self._others.popleft()
+        return first
+
+    async def _perform(self, errand: _Errand) -> None:
+        try:
+            for batch in tuple(self._under_way):
+                await batch.wait()
+            if errand.answer.done():
+                # Whoever asked has given up.
+                return
+            answer = await errand.work()
+        except Exception as exc:  # noqa: BLE001 - whatever it is, who waits gets it, and the next batch its chance
+            self._fail([errand], _as_ours(exc))
+        except BaseException:
+            self._fail([errand], _torn_down())
+            raise
+        else:
+            if not errand.answer.done():
+                errand.answer.set_result(answer)
+        finally:
+            self._release(1, 0)
 
     async def _commit(
         self, batch: Sequence[_Entry], due: Sequence[_Resolution], before: Sequence[anyio.Event], landed: anyio.Event
@@ -361,7 +429,7 @@ class Writer:
                     entry.answer.set_result((appended, offset))
                 offset += entry.rows
 
-    def _fail(self, entries: Iterable[_Entry | _Resolution], error: EpisodicError) -> None:
+    def _fail(self, entries: Iterable[_Entry | _Resolution | _Errand], error: EpisodicError) -> None:
         """Give each waiter an error of its own, since a raised exception collects the traceback of who raises it."""
         for entry in entries:
             if not entry.answer.done():

@@ -17,15 +17,15 @@ def known(frequencies: Frequencies, match: str, bound: int = 10) -> Counted:
 def test_an_older_count_never_takes_the_place_of_a_newer_one() -> None:
     """Two readers count at once, and the one whose snapshot is older may come last."""
     frequencies = Frequencies()
-    frequencies.learn(("a", "refund", 10), Counted(5, upto=50))
-    frequencies.learn(("a", "refund", 10), Counted(3, upto=30))
+    frequencies.learn(("a", "refund", 10), Counted(5, upto=50), 0)
+    frequencies.learn(("a", "refund", 10), Counted(3, upto=30), 0)
     assert known(frequencies, "refund") == Counted(5, upto=50)
 
 
 def test_a_count_up_to_one_bound_says_nothing_of_another() -> None:
     """Nine counted up to nine may be a thousand."""
     frequencies = Frequencies()
-    frequencies.learn(("a", "refund", 9), Counted(9, upto=50))
+    frequencies.learn(("a", "refund", 9), Counted(9, upto=50), 0)
     assert known(frequencies, "refund", bound=10) == NOTHING
 
 
@@ -33,18 +33,30 @@ def test_the_words_asked_for_least_recently_are_dropped() -> None:
     """A full memory keeps what is in use, whenever it was learnt."""
     frequencies = Frequencies()
     for number in range(MOST_WORDS):
-        frequencies.learn(("a", str(number), 10), Counted(1, upto=1))
+        frequencies.learn(("a", str(number), 10), Counted(1, upto=1), 0)
     assert known(frequencies, "0") == Counted(1, upto=1)
-    frequencies.learn(("a", "new", 10), Counted(1, upto=1))
+    frequencies.learn(("a", "new", 10), Counted(1, upto=1), 0)
     assert known(frequencies, "0") == Counted(1, upto=1)
     assert known(frequencies, "1") == NOTHING
     assert known(frequencies, "new") == Counted(1, upto=1)
 
 
+def test_what_was_counted_before_a_removal_is_not_learnt_after_it() -> None:
+    """A reader with an older snapshot may come last, and its count is of episodes that are gone."""
+    frequencies = Frequencies()
+    frequencies.learn(("a", "refund", 10), Counted(5, upto=50), 0)
+    frequencies.forget(1)
+    assert known(frequencies, "refund") == NOTHING
+    frequencies.learn(("a", "refund", 10), Counted(5, upto=50), 0)
+    assert known(frequencies, "refund") == NOTHING
+    frequencies.learn(("a", "refund", 10), Counted(4, upto=50), 1)
+    assert known(frequencies, "refund") == Counted(4, upto=50)
+
+
 def test_a_word_of_hundreds_of_characters_is_not_remembered() -> None:
     """What it would take up in memory is not worth a count."""
     frequencies = Frequencies()
-    frequencies.learn(("a", "x" * (MOST_CHARACTERS + 1), 10), Counted(1, upto=1))
+    frequencies.learn(("a", "x" * (MOST_CHARACTERS + 1), 10), Counted(1, upto=1), 0)
     assert known(frequencies, "x" * (MOST_CHARACTERS + 1)) == NOTHING
 
 

@@ -141,8 +141,8 @@ async def test_a_healthy_log_has_no_fault_and_is_not_touched(path: Path, filled:
     found = states([*await diagnose(path)])
     deep = states([*await diagnose(path, deep=True)])
     assert found == deep
-    expected = ["sqlite", "disk", "access", "wal", "room", "file", "journal", "pages", "free", "counts", "ids", "index"]
-    assert list(found) == expected
+    expected = "sqlite disk access wal room file journal pages free counts removed ids index"
+    assert " ".join(found) == expected
     assert {state for name, state in found.items() if name not in {"sqlite", "disk", "room"}} == {"ok"}
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -202,7 +202,8 @@ async def test_a_vacuum_gives_free_space_back(path: Path, sql: Sql, filled: list
     sql("INSERT INTO ballast VALUES (?)", "x" * 5_000_000)
     sql("DROP TABLE ballast")
     assert states([*await diagnose(path)])["free"] == "warning"
-    before, after = await vacuum(path)
+    before, after, is_folded = await vacuum(path)
+    assert is_folded
     assert before - after >= 5_000_000
     assert path.stat().st_size == after
     assert states([*await diagnose(path)])["free"] == "ok"

@@ -94,20 +94,41 @@ async def test_the_schema_is_made_once(path: Path, sql: Sql) -> None:
     assert {"episodes", "sessions", "agents", "log_state", "episodes_fts"} <= {name for _, name, _, _ in first}
 
 
-def test_the_migrations_from_nothing_give_the_schema() -> None:
-    """Running every migration from version 0 on gives exactly what schema.sql holds, and the version says so."""
-    schemas = []
-    for scripts in (migrate.MIGRATIONS, ("schema",)):
-        with closing(sqlite3.connect(":memory:")) as db:
-            for script in scripts:
-                db.executescript(read_sql(script))
-            schemas.append((db.execute(SCHEMA).fetchall(), db.execute("SELECT * FROM log_state").fetchall()))
-    assert schemas[0] == schemas[1]
+def test_a_fresh_file_says_which_version_it_has() -> None:
+    """Every migration has its number, and the last one's stands in the file beside the mark of ours."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.execute(migrate.STAMP_VERSION)
         db.execute(migrate.STAMP_APPLICATION)
         assert db.execute("PRAGMA user_version").fetchone() == (migrate.VERSION,) == (len(migrate.MIGRATIONS),)
         assert db.execute("PRAGMA application_id").fetchone() == (migrate.APPLICATION_ID,)
+
+
+@pytest.mark.parametrize("version", range(1, migrate.VERSION))
+async def test_an_older_file_becomes_what_a_fresh_one_is(path: Path, sql: Sql, version: int) -> None:
+    """A file of each earlier version gets the present schema at open, keeps its episodes, and takes more."""
+    async with EpisodicLog.open(path) as log:
+        await log.record("a", "s", "user", "kept since")
+    fresh = sql(SCHEMA)
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        for script in migrate.MIGRATIONS[:version]:
+            db.executescript(read_sql(script))
+        db.execute(migrate.STAMP_APPLICATION)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.execute(
+            "INSERT INTO episodes (agent_id, session_id, timestamp, role, content, metadata, archived) "
+            "VALUES ('a', 's', 1, 'user', 'kept since', '{}', 0)"
+        )
+        db.execute("UPDATE log_state SET next_id = 2")
+        db.execute("INSERT INTO agents (agent_id, episodes) VALUES ('a', 1)")
+        db.execute("INSERT INTO sessions (agent_id, session_id, first, last, episodes) VALUES ('a', 's', 1, 1, 1)")
+        db.commit()
+    async with EpisodicLog.open(path) as log:
+        more = await log.record("a", "s", "user", "and more")
+        assert [episode.content async for episode in log.replay("s")] == ["kept since", "and more"]
+        assert (await log.search("a", "kept")).hits[0].episode.content == "kept since"
+        assert await log.retain(older_than=more.timestamp) == 1
+    assert sql(SCHEMA) == fresh
 
 
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path, sql: Sql) -> None:

@@ -24,6 +24,7 @@ from episodic import (
     Episode,
     EpisodicError,
     EpisodicLog,
+    Erasure,
     Filter,
     Hit,
     Reasons,
@@ -62,6 +63,8 @@ SIGNATURES: dict[Callable[..., Any], str] = {
     EpisodicLog.newest_id: "(self)",
     EpisodicLog.get: "(self, episode_id, *, where=None)",
     EpisodicLog.around: "(self, episode_id, before=2, after=2, *, where=None)",
+    EpisodicLog.retain: "(self, *, older_than, agent_id=None, where=None, dry_run=False)",
+    EpisodicLog.erase: "(self, *, user_id=None, session_id=None, agent_id=None, where=None, dry_run=False)",
     EpisodicLog.stats: "(self)",
     EpisodicLog.aclose: "(self)",
     Context.render: "(self, max_tokens, count_tokens=None)",
@@ -85,6 +88,7 @@ FIELDS = {
     ContextItem: "episode score relevance_rank recency_rank matched preferred",
     Session: "agent_id session_id user_id first last episodes outcome",
     AgentSummary: "agent_id episodes sessions first last",
+    Erasure: "state episodes sessions reason looked_at looked_for held",
 }
 
 

@@ -25,8 +25,10 @@ WRONG = [
     ("durability", ("full",)),
     *[
         (name, value)
-        for name in ("readers", "queue_rows", "queue_bytes", "batch_rows")
+        for name in ("readers", "queue_rows", "queue_bytes", "batch_rows", "hot_cap")
         for value in (0, -1, 1.5, True, "2", None)
+        # No cap is what None means.
+        if (name, value) != ("hot_cap", None)
     ],
     *[
         (name, value)

@@ -29,7 +29,7 @@ Failures = dict[bytes, Exception]
 
 
 class Shelf:
-    """A `ports.Store` in memory, which waits while its gate is shut and fails when it meets certain rows."""
+    """A `ports.Journal` in memory, which waits while its gate is shut and fails when it meets certain rows."""
 
     def __init__(self, failures: Failures | None = None) -> None:
         self.gate = asyncio.Event()
@@ -67,13 +67,6 @@ class Shelf:
             await asyncio.sleep(0)
             self.resolved += [(operation.session_id, len(self.rows)) for operation in operations]
             return [operation.session_id != "unknown" for operation in operations]
-
-    async def tidy(self) -> bool:
-        """Find nothing to do."""
-        return False
-
-    async def aclose(self) -> None:
-        """Do nothing."""
 
 
 def call(*rows: bytes, size: int | None = None) -> Append:

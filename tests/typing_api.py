@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, assert_type
 
@@ -17,6 +17,7 @@ from episodic import (
     Episode,
     EpisodicError,
     EpisodicLog,
+    Erasure,
     Filter,
     Hit,
     SearchResult,
@@ -55,6 +56,17 @@ async def writing(log: EpisodicLog) -> None:
     assert_type(episode, Episode)
     assert_type(await log.record_many([Draft("a", "s", "user", "hello", metadata={"k": 1})]), list[Episode])
     assert_type(await log.resolve("support-bot", "sess-123", "success"), None)
+
+
+async def removing(log: EpisodicLog) -> None:
+    """What is removed is counted; an erasure gives a receipt."""
+    assert_type(await log.retain(older_than=timedelta(days=90), agent_id="a", where=Filter(), dry_run=True), int)
+    assert_type(await log.retain(older_than=datetime.now(UTC)), int)
+    receipt = await log.erase(user_id="u42", session_id="s", agent_id="a", where=Filter(), dry_run=False)
+    assert_type(receipt, Erasure)
+    assert_type(receipt.state, Literal["counted", "done", "pending"])
+    assert_type(receipt.reason, str | None)
+    assert_type((receipt.episodes, receipt.looked_at), tuple[int, int])
 
 
 async def reading(log: EpisodicLog, episode: Episode) -> None:

@@ -9,7 +9,7 @@
 CREATE TEMP VIEW batch AS
 SELECT NULL AS doc, NULL AS n, NULL AS first_id, NULL AS clock, NULL AS has_events, NULL AS writer WHERE 0;
 
--- What must happen to the episodes from first_id on beside their own table; see index_append.sql.
+-- What must happen to the episodes from first_id on beside their own table; see indexing.sql.
 CREATE TEMP VIEW appended AS SELECT NULL AS first_id, NULL AS n WHERE 0;
 
 CREATE TEMP TRIGGER append_batch INSTEAD OF INSERT ON batch

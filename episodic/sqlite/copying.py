@@ -8,18 +8,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from episodic.errors import CorruptError, NotOurFileError, OpenError
 from episodic.sqlite.connect import DAMAGED, Place, translated
-from episodic.sqlite.migrate import APPLICATION_ID
+from episodic.sqlite.migrate import APPLICATION_ID, VERSION
 
 __all__ = [
     "BUSY_TIMEOUT",
     "CHECK_INDEX",
     "HAS_FTS5",
     "HAS_INDEX",
+    "Compacted",
     "OnPages",
     "compact",
     "copy_log",
@@ -36,6 +37,7 @@ BUSY_TIMEOUT = 15.0
 COUNTS = "SELECT count(*), coalesce(max(id), 0) FROM episodes"
 HAS_INDEX = "SELECT count(*) FROM sqlite_schema WHERE name = 'episodes_fts'"
 HAS_FTS5 = "SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'"
+NOTE_CLEAN = "UPDATE removal_state SET unclean = 0 WHERE unclean = 1 AND NOT EXISTS (SELECT 1 FROM leaving)"
 CHECK_INDEX = "INSERT INTO episodes_fts (episodes_fts, rank) VALUES ('integrity-check', 1)"
 
 
@@ -71,15 +73,27 @@ def copy_log(source: Place, target: Path, on_pages: OnPages) -> int:
     return episodes
 
 
-def compact(path: Path, busy_timeout: float) -> tuple[int, int]:
+class Compacted(NamedTuple):
+    """What rewriting a log has done.
+
+    Attributes:
+        before: size of the file before, in bytes.
+        after: its size now.
+        is_folded: whether the write-ahead log is empty now; not while a reader keeps to an earlier state, which may
+            also keep the file from shrinking.
+    """
+
+    before: int
+    after: int
+    is_folded: bool
+
+
+def compact(path: Path, busy_timeout: float) -> Compacted:
     """Rewrite a log without the free space in it, its search index in one piece.
 
     Args:
         path: the log; nobody may be writing to it for longer than the timeout.
         busy_timeout: seconds to wait for others.
-
-    Returns:
-        Its size before and after, in bytes.
 
     Raises:
         BusyError: others held it for too long; nothing was changed.
@@ -91,8 +105,10 @@ def compact(path: Path, busy_timeout: float) -> tuple[int, int]:
         if db.execute(HAS_INDEX).fetchone()[0] and db.execute(HAS_FTS5).fetchone()[0]:
             db.execute("INSERT INTO episodes_fts (episodes_fts) VALUES ('optimize')")
         db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return before, path.stat().st_size
+        [is_pinned, _, _] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if not is_pinned and db.execute("PRAGMA user_version").fetchone() == (VERSION,):
+            db.execute(NOTE_CLEAN)
+    return Compacted(before, path.stat().st_size, not is_pinned)
 
 
 def read_connection(where: Place) -> sqlite3.Connection:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from episodic.errors import NotOurFileError, WrongLoopError
+from episodic.errors import NotOurFileError, OpenError, WrongLoopError
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place
-from episodic.sqlite.migrate import identify
+from episodic.sqlite.migrate import VERSION, identify
 from episodic.sqlite.pool import SqliteReaders
 from episodic.sqlite.store import SqliteStore
 
@@ -99,9 +99,13 @@ async def _open_reading(where: Place, settings: Settings) -> SqliteReaders:
     try:
         db = await connect_reader(where, busy_timeout=settings.busy_timeout)
         try:
-            if not await identify(db, where.path):
+            version = await identify(db, where.path)
+            if not version:
                 msg = f"{where.path} is empty, no log was written to it yet; check the path"
                 raise NotOurFileError(msg)
+            if version < VERSION:
+                msg = f"{where.path} has version {version}; open it for writing once, which brings it to {VERSION}"
+                raise OpenError(msg)
         finally:
             await db.close()
         return await SqliteReaders.open(where, settings)

@@ -49,7 +49,9 @@ SELECT
     (SELECT coalesce(sum(episodes), 0) FROM agents),
     (SELECT coalesce(max(id), 0) FROM episodes),
     (SELECT next_id FROM log_state),
-    (SELECT unindexed FROM log_state)
+    (SELECT unindexed FROM log_state),
+    (SELECT count(*) FROM leaving),
+    (SELECT unclean FROM removal_state)
 """
 INDEXED = "SELECT count(*) FROM episodes_fts_docsize"
 REBUILD = "INSERT INTO episodes_fts (episodes_fts) VALUES ('rebuild')"
@@ -157,7 +159,10 @@ def _inside(db: sqlite3.Connection) -> Iterator[Finding]:
     if version > VERSION:
         yield Finding("file", "fault", f"version {version}, this episodic knows {VERSION}; upgrade episodic")
         return
-    yield Finding("file", "ok", f"version {version}")
+    if version < VERSION:
+        yield Finding("file", "warning", f"version {version}; the next open for writing brings it to {VERSION}")
+    else:
+        yield Finding("file", "ok", f"version {version}")
     [mode] = db.execute("PRAGMA journal_mode").fetchone()
     yield Finding(
         "journal", "ok", mode if mode == "wal" else f"{mode}: a copy at rest; the next open for writing turns to WAL"
@@ -175,13 +180,20 @@ def _inside(db: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding("free", "warning", f"{share:.0%} of the file is free; `episodic vacuum` gives it back")
     else:
         yield Finding("free", "ok", f"{share:.0%} of the file is free")
-    yield from _sums(db)
+    if version == VERSION:
+        yield from _sums(db)
 
 
 def _sums(db: sqlite3.Connection) -> Iterator[Finding]:
-    episodes, in_sessions, of_agents, newest, next_id, unindexed = db.execute(SUMS).fetchone()
-    counts = f"{episodes:,} episodes, {in_sessions:,} in sessions, {of_agents:,} of agents"
-    yield Finding("counts", "ok" if episodes == in_sessions == of_agents else "fault", counts)
+    episodes, in_sessions, of_agents, newest, next_id, unindexed, leaving, unclean = db.execute(SUMS).fetchone()
+    counts = f"{episodes - leaving:,} episodes, {in_sessions:,} in sessions, {of_agents:,} of agents"
+    yield Finding("counts", "ok" if episodes - leaving == in_sessions == of_agents else "fault", counts)
+    if leaving:
+        yield Finding("removed", "warning", f"{leaving:,} episodes are still to be removed: the next open goes on")
+    elif unclean:
+        yield Finding("removed", "ok", "bytes of removed episodes may still be in the file; a vacuum takes them out")
+    else:
+        yield Finding("removed", "ok", "no bytes of removed episodes are left")
     if next_id is None:
         yield Finding("ids", "fault", "the log's state is missing: restore a backup")
     else:

@@ -13,7 +13,7 @@ from episodic.model import Filter, Scalar
 from episodic.ports import Scope
 from episodic.sqlite.store import metadata_member
 
-__all__ = ["Clause", "conditions", "episodes", "is_narrowed", "looked_up"]
+__all__ = ["Clause", "conditions", "episodes", "is_narrowed", "looked_up", "stays"]
 
 Clause: TypeAlias = "tuple[str, tuple[int | float | str | None, ...]]"
 
@@ -21,25 +21,38 @@ OUTCOME = """coalesce(e.outcome, (
     SELECT s.outcome FROM sessions AS s WHERE s.agent_id = e.agent_id AND s.session_id = e.session_id
 )) = ?"""
 
+# What is withdrawn is in no answer. The first look is one for the whole statement, and mostly the only one.
+NONE_LEAVING = "(SELECT NOT EXISTS (SELECT 1 FROM leaving))"
+STAYS = f"({NONE_LEAVING} OR NOT EXISTS (SELECT 1 FROM leaving WHERE leaving.id = {{}}))"  # noqa: S608 - constants only
+
 # `json_each` finds a key as it is; a path would mix dots with nesting. Its `type` keeps true from 1 and 1 from 1.0.
 METADATA = "EXISTS (SELECT 1 FROM json_each(e.metadata) AS m WHERE m.key = ? AND {})"
 
 
 def conditions(scope: Scope, indexed: Collection[str]) -> Clause:
-    """Build the condition that episode `e` is in a scope.
+    """Build the condition that episode `e` is in a scope, and not withdrawn.
 
     Args:
         scope: the agent and the filter.
         indexed: metadata keys that have an index.
 
     Returns:
-        A condition, true when nothing narrows it, and its parameters.
+        A condition and its parameters.
     """
     clauses: list[Clause] = [] if scope.agent_id is None else [("e.agent_id = ?", (scope.agent_id,))]
     if scope.where is not None:
         clauses += _filter_clauses(scope.where, indexed)
-    condition = " AND ".join(condition for condition, _ in clauses) or "true"
+    condition = " AND ".join([*(condition for condition, _ in clauses), stays("e.id")])
     return condition, tuple(parameter for _, parameters in clauses for parameter in parameters)
+
+
+def stays(number: str) -> str:
+    """Build the condition that an episode is not withdrawn.
+
+    Args:
+        number: its id, as an expression.
+    """
+    return STAYS.format(number)
 
 
 def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:

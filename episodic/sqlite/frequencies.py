@@ -1,8 +1,8 @@
 """How many episodes hold a word, remembered between searches.
 
 Counting a word inside a scope costs about 1.5 ms at a million episodes, and a message has a dozen words or two. But a
-log only grows, and people use the same words: what was counted once holds for the episodes up to then, and only the
-new ones are counted after that.
+log mostly grows, and people use the same words: what was counted once holds for the episodes up to then, and only the
+new ones are counted after that. When a removal has ended, everything is counted anew.
 """
 
 from __future__ import annotations
@@ -34,11 +34,16 @@ NOTHING = Counted(0, 0)
 
 
 class Frequencies:
-    """Counts of one file, shared by its readers; the words that were asked for least recently are dropped."""
+    """Counts of one file, shared by its readers; the words that were asked for least recently are dropped.
+
+    Attributes:
+        removals: how many removals had ended when the words were counted.
+    """
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._known: OrderedDict[Key, Counted] = OrderedDict()
+        self.removals = 0
 
     def known(self, keys: Sequence[Key]) -> list[Counted]:
         """Return what is known of each key, in the same order."""
@@ -47,9 +52,16 @@ class Frequencies:
                 self._known.move_to_end(key)
         return [self._known.get(key, NOTHING) for key in keys]
 
-    def learn(self, key: Key, counted: Counted) -> None:
-        """Remember a count, unless a later one is known."""
-        if len(key[1]) > MOST_CHARACTERS or self._known.get(key, NOTHING).upto > counted.upto:
+    def forget(self, removals: int) -> None:
+        """Begin anew, after as many removals."""
+        self._known.clear()
+        self.removals = removals
+
+    def learn(self, key: Key, counted: Counted, removals: int) -> None:
+        """Remember a count that was made after so many removals, unless a later one is known."""
+        if removals != self.removals or len(key[1]) > MOST_CHARACTERS:
+            return
+        if self._known.get(key, NOTHING).upto > counted.upto:
             return
         self._known[key] = counted
         self._known.move_to_end(key)

@@ -12,7 +12,7 @@ import aiosqlite
 from episodic.folding import ANY_ENDING, spelled
 from episodic.sqlite.connect import has_fts5, read_sql, run_script, statements, translated
 
-__all__ = ["ID_BITS", "ID_MASK", "has_index", "is_told_apart", "match", "merge_a_little", "prepare_index"]
+__all__ = ["ID_BITS", "ID_MASK", "exists", "has_index", "is_told_apart", "match", "merge_a_little", "prepare_index"]
 
 logger = logging.getLogger("episodic")
 
@@ -91,10 +91,15 @@ async def merge_a_little(db: aiosqlite.Connection) -> bool:
     return int(after) - int(before) > 1
 
 
+async def exists(db: aiosqlite.Connection) -> bool:
+    """Tell whether the file has an index."""
+    [(found,)] = await db.execute_fetchall(EXISTS)
+    return bool(found)
+
+
 async def has_index(db: aiosqlite.Connection) -> bool:
     """Tell whether words can be looked up: the build has FTS5 and the file an index."""
-    [(exists,)] = await db.execute_fetchall(EXISTS)
-    return bool(exists) and await has_fts5(db)
+    return await exists(db) and await has_fts5(db)
 
 
 def match(user_id: str | None, word: str, beside: Sequence[str] = ()) -> str:
@@ -130,8 +135,7 @@ def _phrase(word: str) -> str:
 
 
 async def _is_whole(db: aiosqlite.Connection) -> bool:
-    [(exists,)] = await db.execute_fetchall(EXISTS)
-    if not exists or await _census(db, LOGGED) != await _census(db, INDEXED):
+    if not await exists(db) or await _census(db, LOGGED) != await _census(db, INDEXED):
         return False
     [(left_out,)] = await db.execute_fetchall(LEFT_OUT)
     return not left_out
@@ -143,8 +147,7 @@ async def _census(db: aiosqlite.Connection, question: str) -> _Census:
 
 async def _heal(db: aiosqlite.Connection, path: Path) -> int:
     """Bring the index to the log, under the write lock, so that of several processes one does it."""
-    [(exists,)] = await db.execute_fetchall(EXISTS)
-    if not exists:
+    if not await exists(db):
         await run_script(db, statements(read_sql("index")))
     elif await _is_whole(db):
         return 0

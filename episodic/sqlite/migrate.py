@@ -17,7 +17,7 @@ APPLICATION_ID = 0x45704C67
 STAMP_APPLICATION = f"PRAGMA application_id = {APPLICATION_ID}"
 
 # MIGRATIONS[n] names the script that brings version n to n + 1; version 0 is an empty file.
-MIGRATIONS: tuple[str, ...] = ("schema",)
+MIGRATIONS: tuple[str, ...] = ("schema", "removal")
 VERSION = len(MIGRATIONS)
 STAMP_VERSION = f"PRAGMA user_version = {VERSION}"
 

@@ -14,7 +14,7 @@ import orjson
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
 from episodic.errors import CorruptError, RejectedError
 from episodic.model import AgentSummary, Episode, Filter, Session
-from episodic.ports import Cursor, Scope
+from episodic.ports import Cursor, Extent, Scope
 from episodic.sqlite.connect import DAMAGED
 from episodic.sqlite.filters import conditions, episodes
 from episodic.sqlite.order import newest_first, oldest_first
@@ -48,6 +48,14 @@ FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value
 WHERE {{}}
 """  # noqa: S608 - constants only
 NEWEST = "SELECT coalesce(max(id), 0) FROM episodes"
+# Agent by agent, so that each has the index of its user or of its time.
+OF_EACH_AGENT = "agents AS a CROSS JOIN {} WHERE e.agent_id = a.agent_id AND {}"
+DUE = f"SELECT json_group_array(id) FROM (SELECT e.id FROM {OF_EACH_AGENT} AND e.id <= ? LIMIT ?)"  # noqa: S608 - constants only
+EXTENT = f"""
+SELECT json_array(coalesce(sum(n), 0), count(*))
+FROM (SELECT count(*) AS n FROM {OF_EACH_AGENT} GROUP BY e.agent_id, e.session_id)
+"""  # noqa: S608 - constants only
+UNCLEAN = "SELECT unclean FROM removal_state"
 
 # The sessions of the newest episodes in scope; see schema.sql for why there is no index on `last`.
 SESSIONS = """
@@ -128,6 +136,20 @@ class SqliteReader(SearchingReader):
         """Return the id of the newest episode, 0 in an empty log."""
         return cast("int", await self._answer(NEWEST, ()))
 
+    async def due(self, scope: Scope, *, upto: int, limit: int) -> list[int]:
+        """Return ids of episodes in scope; see `ports.Reader.due`."""
+        source, condition, parameters = self._of_each_agent(scope)
+        return cast("list[int]", await self._answer(DUE.format(source, condition), (*parameters, upto, limit)))
+
+    async def extent(self, scope: Scope) -> Extent:
+        """Return how much there is in scope."""
+        source, condition, parameters = self._of_each_agent(scope)
+        return Extent(*cast("list[int]", await self._answer(EXTENT.format(source, condition), parameters)))
+
+    async def is_unclean(self) -> bool:
+        """Tell whether bytes of removed episodes may still be in a file."""
+        return bool(await self._answer(UNCLEAN, ()))
+
     async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
         """Return those of the episodes that are in scope, in the order of `ids`."""
         condition, parameters = conditions(scope, self._indexed)
@@ -175,6 +197,11 @@ class SqliteReader(SearchingReader):
         """Return every agent, the one with most episodes first."""
         rows = cast("list[tuple[str, int, int, int, int]]", await self._answer(AGENTS, ()))
         return [AgentSummary(*row[:3], from_micros(row[3]), from_micros(row[4])) for row in rows]
+
+    def _of_each_agent(self, scope: Scope) -> tuple[str, str, tuple[object, ...]]:
+        """Return the table with its index, the condition and its parameters of a scope that may be of all agents."""
+        condition, parameters = conditions(scope, self._indexed)
+        return episodes(Scope(scope.agent_id or "", scope.where), self._indexed), condition, parameters
 
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)

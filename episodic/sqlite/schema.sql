@@ -1,4 +1,4 @@
--- The whole schema, version 1. Times are microseconds since 1970 in UTC.
+-- Version 1 of the schema. Times are microseconds since 1970 in UTC.
 
 CREATE TABLE episodes (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,

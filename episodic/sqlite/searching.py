@@ -15,11 +15,13 @@ import orjson
 from episodic.folding import ANY_ENDING, spelled
 from episodic.ports import Lookup, Neighbourhood, Scope, Span, Surroundings, Survey
 from episodic.sqlite.connect import Place, translated
-from episodic.sqlite.filters import conditions, episodes, is_narrowed, looked_up
+from episodic.sqlite.filters import conditions, episodes, is_narrowed, looked_up, stays
 from episodic.sqlite.frequencies import Counted, Frequencies
 from episodic.sqlite.fts import ID_BITS, ID_MASK, is_told_apart, match
 
 __all__ = ["SearchingReader"]
+
+STAYS = stays(f"episodes_fts.rowid & {ID_MASK}")
 
 COUNT_AGENT = "SELECT coalesce(sum(episodes), 0) FROM agents WHERE agent_id = ?"
 COUNT_USER = "SELECT count(*) FROM episodes WHERE agent_id = ? AND user_id = ?"
@@ -30,6 +32,8 @@ agent AS MATERIALIZED (
     SELECT episodes, number << {ID_BITS} AS base, (number << {ID_BITS}) + {ID_MASK} AS top
     FROM agents WHERE agent_id = ?
 )"""  # noqa: S608 - constants only
+# How often words have become less frequent.
+REMOVALS = "(SELECT ended FROM removal_state)"
 # Whether the index has all that the log has.
 IS_INDEXED = "(SELECT unindexed = 0 FROM log_state)"
 # Each word with the place behind which it is to be counted.
@@ -41,7 +45,7 @@ WITH {AGENT}, known AS MATERIALIZED (
     FROM agent
 )
 SELECT json_group_array(json_array(
-    total, base, top, last, {IS_INDEXED},
+    total, base, top, last, {IS_INDEXED}, {REMOVALS},
     (
         SELECT json_group_array(CASE WHEN word.value ->> 1 < last THEN (
             SELECT count(*)
@@ -105,12 +109,13 @@ SELECT json_group_array(json((
 POSTINGS_INDEX_ONLY = f"""
 SELECT json_group_array(json(CASE WHEN word.value ->> 1 <= ? THEN (
     SELECT json_group_array(rowid & {ID_MASK}) FROM episodes_fts
-    WHERE episodes_fts MATCH word.value ->> 0 AND rowid BETWEEN ? AND ?
+    WHERE episodes_fts MATCH word.value ->> 0 AND rowid BETWEEN ? AND ? AND {STAYS}
 ) ELSE (
     SELECT json_group_array(rowid & {ID_MASK})
     FROM (
         SELECT rowid FROM episodes_fts
-        WHERE episodes_fts MATCH word.value ->> 0 AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?
+        WHERE episodes_fts MATCH word.value ->> 0 AND rowid BETWEEN ? AND ? AND {STAYS}
+        ORDER BY rowid DESC LIMIT ?
     )
 ) END)) FROM json_each(?) AS word
 """  # noqa: S608 - constants only
@@ -217,21 +222,26 @@ class SearchingReader:
     async def _survey_whole(self, scope: Scope, matches: Sequence[str], bound: int) -> Survey:
         """Count what is new since each word was counted last; a word that reached the bound is counted no more."""
         keys = [(scope.agent_id or "", word, bound) for word in matches]
+        removals = self._frequencies.removals
         known = self._frequencies.known(keys)
         open_ones = [(key, one) for key, one in zip(keys, known, strict=True) if one.episodes < bound]
         asked = _array([(word, one.upto) for (_, word, _), one in open_ones])
         count, of_whom = _count(scope)
         given = (scope.agent_id, *of_whom, bound, asked)
         answer = cast(
-            "list[tuple[int, int, int, int, int, list[int]]]", await self._answer(SURVEY.format(count), given)
+            "list[tuple[int, int, int, int, int, int, list[int]]]", await self._answer(SURVEY.format(count), given)
         )
         if not answer:
             return Survey(0, Span(SMALLEST, LARGEST, is_whole=True), [0] * len(matches))
-        [(total, base, top, indexed, is_indexed, more)] = answer
+        [(total, base, top, indexed, is_indexed, seen, more)] = answer
+        if seen != removals:
+            # What was known holds no more, or not yet in this snapshot.
+            self._frequencies.forget(seen)
+            return await self._survey_whole(scope, matches, bound)
         counts = {word: one.episodes for (_, word, _), one in zip(keys, known, strict=True)}
         for (key, one), new in zip(open_ones, more, strict=True):
             counts[key[1]] = min(bound, one.episodes + new)
-            self._frequencies.learn(key, Counted(counts[key[1]], max(indexed, one.upto)))
+            self._frequencies.learn(key, Counted(counts[key[1]], max(indexed, one.upto)), removals)
         return Survey(total, Span(base, top, bool(is_indexed)), [counts[word] for word in matches])
 
     async def _survey_by_like(self, scope: Scope, words: Sequence[str], *, near: int, counted: int) -> Survey:

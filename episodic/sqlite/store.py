@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import aiosqlite
 import orjson
+from anyio import to_thread
 
 from episodic.errors import ConflictError, CorruptError, RejectedError
-from episodic.ports import Append, Appended, Repeat, Resolve
+from episodic.ports import Append, Appended, Repeat, Residue, Resolve
 from episodic.settings import Settings
 from episodic.sqlite.connect import (
     DAMAGED,
@@ -26,8 +27,10 @@ from episodic.sqlite.connect import (
     statements,
     translated,
 )
-from episodic.sqlite.fts import merge_a_little, prepare_index
+from episodic.sqlite.copying import compact
+from episodic.sqlite.fts import exists, merge_a_little, prepare_index
 from episodic.sqlite.migrate import identify, migrate
+from episodic.sqlite.residue import find_residue
 
 __all__ = ["SqliteStore", "metadata_member"]
 
@@ -56,6 +59,31 @@ SELECT id, timestamp, session_id, user_id, author, role, content, outcome, metad
 FROM episodes WHERE agent_id = ? AND event_id = ?
 """
 READ_ANYTHING = "SELECT 1 FROM log_state"
+WITHDRAW = """
+INSERT INTO withdrawal (ids)
+SELECT json_group_array(e.id)
+FROM json_each(?) AS line CROSS JOIN episodes AS e ON e.id = line.value
+WHERE e.id NOT IN (SELECT id FROM leaving)
+RETURNING json_array_length(ids)
+"""
+# Answers whether there are more; with none to remove it has no row at all.
+REMOVE = """
+INSERT INTO removal (upto)
+SELECT max(id) FROM (SELECT id FROM leaving ORDER BY id LIMIT ?) HAVING max(id) IS NOT NULL
+RETURNING EXISTS (SELECT 1 FROM leaving)
+"""
+ARCHIVE = """
+INSERT INTO surplus (agent_id, most)
+SELECT agent_id, ? FROM agents
+WHERE (
+    SELECT count(*) FROM (
+        SELECT 1 FROM episodes AS e INDEXED BY episodes_hot
+        WHERE e.agent_id = agents.agent_id AND e.archived = 0 LIMIT (SELECT cap + 1 FROM hot)
+    )
+) > (SELECT cap FROM hot)
+LIMIT 1
+RETURNING true
+"""
 RESOLVE = """
 UPDATE sessions SET outcome = line.value ->> 2
 FROM json_each(?) AS line
@@ -65,6 +93,10 @@ RETURNING sessions.agent_id, sessions.session_id
 
 # Without waiting for readers.
 FOLD = ("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
+
+# Episodes that one piece of a removal takes out, 2 ms; and that one piece of archiving does.
+REMOVED_AT_ONCE = 50
+ARCHIVED_AT_ONCE = 500
 
 # SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
 MOST_BYTES = 900_000_000
@@ -83,10 +115,11 @@ class SqliteStore:
         clock: the latest time that the log had given at open, in microseconds.
     """
 
-    def __init__(self, db: aiosqlite.Connection, where: Place, *, fts: bool) -> None:
+    def __init__(self, db: aiosqlite.Connection, where: Place, settings: Settings, *, fts: bool) -> None:
         """Wrap a connection that `open` has prepared."""
         self._db = db
         self._where = where
+        self._settings = settings
         self.fts = fts
         self.reindexed = 0
         self.clock = 0
@@ -111,8 +144,8 @@ class SqliteStore:
                     db, where, busy_timeout=settings.busy_timeout, full=settings.durability == "full"
                 )
                 await migrate(db, where.path)
-                store = cls(db, where, fts=await has_fts5(db))
-                await store._prepare(settings)
+                store = cls(db, where, settings, fts=await has_fts5(db))
+                await store._prepare()
         except BaseException:
             await db.close()
             raise
@@ -181,8 +214,43 @@ class SqliteStore:
         return [(operation.agent_id, operation.session_id) in found for operation in operations]
 
     async def tidy(self) -> bool:
-        """Merge a little of the search index; see `ports.Store.tidy`."""
+        """Archive what another writer has left hot, and merge a little of the search index; see `ports.Store.tidy`."""
+        if self._settings.hot_cap is not None:
+            archive = partial(self._db.execute_fetchall, ARCHIVE, (ARCHIVED_AT_ONCE,))
+            if await self._write(archive):
+                return True
         return self.fts and await self._write(partial(merge_a_little, self._db))
+
+    async def withdraw(self, ids: Sequence[int]) -> int:
+        """Take episodes out of every answer, in one transaction; see `ports.Store.withdraw`."""
+        [(count,)] = await self._write(partial(self._db.execute_fetchall, WITHDRAW, (orjson.dumps(ids).decode(),)))
+        return int(count)
+
+    async def remove(self) -> bool:
+        """Remove some of what was withdrawn, in one transaction; see `ports.Store.remove`."""
+        answer = list(await self._write(partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,))))
+        return bool(answer and answer[0][0])
+
+    async def purge(self) -> str | None:
+        """Rewrite the file without free space; see `ports.Store.purge`.
+
+        The rewriting goes through the write-ahead log, which would grow by the whole file and stay so for as long as a
+        reader is in the way: that is tried before.
+        """
+        path = self._where.path
+        if not self.fts and await exists(self._db):
+            return "the file has a search index, which this SQLite cannot change: it has no FTS5"
+        with translated(path, writing=True):
+            [(is_pinned, _, _)] = await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        if not is_pinned:
+            is_pinned = not (await to_thread.run_sync(compact, path, self._settings.busy_timeout)).is_folded
+        if is_pinned:
+            return "a reader keeps to an earlier state of the log, so that its write-ahead log cannot be emptied"
+        return None
+
+    async def residue(self, texts: Sequence[str]) -> Residue:
+        """Look for texts in the bytes of every file; see `ports.Store.residue`."""
+        return await find_residue(self._where, texts)
 
     async def aclose(self) -> None:
         """Fold the write-ahead log into the file, as far as nobody reads from it just now, and close the connection.
@@ -199,7 +267,7 @@ class SqliteStore:
         finally:
             await self._db.close()
 
-    async def _prepare(self, settings: Settings) -> None:
+    async def _prepare(self) -> None:
         state = list(await self._db.execute_fetchall("SELECT next_id, clock FROM log_state"))
         if len(state) != 1:
             msg = f"{self._where.path}: {DAMAGED} (log_state has {len(state)} rows)"
@@ -207,10 +275,13 @@ class SqliteStore:
         [(self._shift, self.clock)] = state
         if self.fts:
             self.reindexed = await prepare_index(self._db, self._where.path)
-        for key in settings.indexed_metadata:
+        for key in self._settings.indexed_metadata:
             await self._db.execute(_metadata_index(key))
-        await run_script(self._db, statements(read_sql("append")))
-        await run_script(self._db, statements(read_sql("index_append" if self.fts else "no_index_append")))
+        for script in ("append", "remove", "indexing" if self.fts else "no_indexing"):
+            await run_script(self._db, statements(read_sql(script)))
+        if self._settings.hot_cap is not None:
+            await run_script(self._db, statements(read_sql("archive")))
+            await self._db.execute("INSERT INTO hot (cap) VALUES (?)", (self._settings.hot_cap,))
 
     async def _conflict(self, rows: Sequence[bytes]) -> ConflictError:
         """Find the row of a refused batch whose event id has another body, in the log or else in an earlier row."""

@@ -12,7 +12,7 @@ from rich.text import Text
 from episodic.faces.cli.exits import OK, UNUSABLE
 from episodic.faces.cli.options import awaited, command, db_option, json_option
 from episodic.faces.cli.progress import counting
-from episodic.faces.cli.screen import Screen
+from episodic.faces.cli.screen import Screen, note
 from episodic.faces.cli.text import one_line, printable_path, sized
 from episodic.health import Finding
 from episodic.maintenance import back_up, diagnose, repair
@@ -66,12 +66,14 @@ async def vacuum(*, db: Path, as_json: bool) -> int:
 
     The search index is put into one piece, too; writers wait meanwhile.
     """
-    before, after = await vacuum_log(db)
+    before, after, is_folded = await vacuum_log(db)
     screen = Screen.open()
     if as_json:
         screen.records([{"file": printable_path(db), "bytes_before": before, "bytes_after": after}])
     else:
         screen.line(f"{one_line(str(db))}: {sized(before)} before, {sized(after)} now")
+    if not is_folded:
+        note("a reader keeps to an earlier state of the log; the file shrinks once that has gone on")
     return OK
 
 

@@ -1,0 +1,65 @@
+"""What is left of erased texts in the bytes of a log's files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import orjson
+from anyio import to_thread
+
+from episodic.errors import StorageError
+from episodic.ports import Residue
+from episodic.sqlite.connect import Place, translated
+from episodic.sqlite.copying import read_connection
+
+__all__ = ["find_residue"]
+
+PROGRAM = Path(__file__).with_name("scanning.py")
+
+# Whether anything in the log still holds a text.
+HELD = """
+SELECT
+    EXISTS (
+        SELECT 1 FROM episodes
+        WHERE instr(content, ?1) OR instr(metadata, ?1) OR instr(agent_id, ?1) OR instr(session_id, ?1)
+           OR instr(user_id, ?1) OR instr(author, ?1) OR instr(event_id, ?1) OR instr(folded, ?1)
+    )
+    OR EXISTS (SELECT 1 FROM sessions WHERE instr(user_id, ?1))
+"""
+
+
+async def find_residue(where: Place, texts: Sequence[str]) -> Residue:
+    """Look for texts, byte by byte, in a log's file and in the write-ahead log beside it.
+
+    Args:
+        where: the log.
+        texts: what to look for.
+
+    Returns:
+        What was found, apart from what episodes that are still there hold as well.
+
+    Raises:
+        StorageError: the files could not be read.
+    """
+    files = [str(where.path), f"{where.path}-wal"]
+    asked = orjson.dumps({"files": files, "needles": [text.encode().hex() for text in texts]})
+    try:
+        done = await anyio.run_process([sys.executable, "-I", str(PROGRAM)], input=asked)
+    except (OSError, subprocess.CalledProcessError) as exc:
+        msg = f"{where.path}: its bytes could not be looked at ({exc})"
+        raise StorageError(msg) from exc
+    answer = orjson.loads(done.stdout)
+    found = [texts[place] for place in answer["found"]]
+    held = await to_thread.run_sync(_held, where, found)
+    return Residue(answer["bytes"], len(found) - held, held)
+
+
+def _held(where: Place, texts: Sequence[str]) -> int:
+    """Count the texts that something in the log holds."""
+    with translated(where.path), closing(read_connection(where)) as db:
+        return sum(db.execute(HELD, (text,)).fetchone()[0] for text in texts)
