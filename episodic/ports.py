@@ -121,15 +121,13 @@ class Store(Journal, Protocol):
     async def remove(self) -> bool:
         """Remove a few of the withdrawn episodes; tell whether there are more."""
 
-    async def purge(self) -> str | None:
+    async def purge(self) -> None:
         """Leave no bytes of removed episodes in any file; nothing else may be under way in the store.
 
-        Returns:
-            None, or why that cannot be done now.
-
         Raises:
-            BusyError: another process held the file for too long.
-            DiskFullError: there is no room for a second copy of it.
+            BusyError: a reader or another writer was in the way, for a second or two.
+            DiskFullError: there is no room for a second copy of the file.
+            RejectedError: this build of the engine cannot do it.
         """
 
     async def residue(self, texts: Sequence[str]) -> Residue:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Literal, NamedTuple
 
+import anyio
 from anyio.lowlevel import checkpoint
 
-from episodic.errors import BusyError, DiskFullError, FilterError, shown
+from episodic.errors import BusyError, DiskFullError, FilterError, RejectedError, shown
 from episodic.model import Episode, Filter
 from episodic.ports import Extent, Readers, Scope, Store
 from episodic.reading import scope_of
@@ -24,6 +25,9 @@ __all__ = ["Removal", "Removing"]
 # Ids that one look brings, and that one transaction withdraws, in 5 ms.
 PAGE = 50_000
 WITHDRAWN_AT_ONCE = 250
+
+# Seconds between the attempts to empty the write-ahead log, so that recording goes on.
+RESTS = (0.25, 0.5, 1.0, 2.0)
 
 # Of so many erased episodes some texts are looked for in the files, up to this length; shorter ones may stand in a file
 # by chance.
@@ -166,16 +170,23 @@ class Removing(ABC):
             if not await reader.is_unclean():
                 return Erasure("done", *extent)
         try:
-            reason = await removal.writer.perform(removal.store.purge)
-        except (BusyError, DiskFullError) as exc:
-            reason = str(exc)
-        if reason is not None:
-            return Erasure("pending", *extent, reason=reason)
+            await _insist(partial(removal.writer.perform, removal.store.purge))
+        except (BusyError, DiskFullError, RejectedError) as exc:
+            return Erasure("pending", *extent, reason=str(exc))
         residue = await removal.store.residue(texts)
-        if residue.found:
-            reason = f"{residue.found} of {len(texts)} erased texts were found in it"
         state: Literal["done", "pending"] = "pending" if residue.found else "done"
+        reason = f"{residue.found} of {len(texts)} erased texts were found in it" if residue.found else None
         return Erasure(state, *extent, reason, residue.looked_at, len(texts), residue.held)
+
+
+async def _insist(work: Callable[[], Awaitable[None]]) -> None:
+    """Try again while somebody is in the way, with longer and longer rests."""
+    for rest in RESTS:
+        try:
+            return await work()
+        except BusyError:
+            await anyio.sleep(rest)
+    return await work()
 
 
 def _instant(older_than: object) -> datetime:

@@ -459,7 +459,7 @@ def _as_ours(error: Exception) -> EpisodicError:
 
 
 def _closed() -> ClosedError:
-    return ClosedError("the log is closed; open it again, and record what this call did not")
+    return ClosedError("the log was closed before this call was done; open it again and repeat it")
 
 
 def _torn_down() -> StorageError:

@@ -39,6 +39,15 @@ def run_script(
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds that another task or process brings about."""
+    for _ in range(2_000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("it never came about")
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A path in an empty folder; there is no file yet."""

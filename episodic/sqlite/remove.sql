@@ -21,8 +21,8 @@ BEGIN
     ) AS gone
     WHERE agents.agent_id = gone.agent_id;
 
-    -- What is left of each session lies between its first and its last time; and its user stays who it was as long as
-    -- one of these episodes is about that user.
+    -- What is left of each session lies between its first and its last time, and the earliest that has a user is about
+    -- whom the session is.
     UPDATE sessions SET
         episodes = sessions.episodes - gone.n,
         first = coalesce((
@@ -37,19 +37,13 @@ BEGIN
               AND e.timestamp <= sessions.last AND e.id NOT IN (SELECT id FROM leaving)
             ORDER BY e.timestamp DESC LIMIT 1
         ), last),
-        user_id = coalesce((
-            SELECT e.user_id FROM episodes AS e INDEXED BY episodes_by_session
-            WHERE e.session_id = sessions.session_id AND e.agent_id = sessions.agent_id
-              AND e.timestamp >= sessions.first AND e.user_id = sessions.user_id
-              AND e.id NOT IN (SELECT id FROM leaving)
-            LIMIT 1
-        ), (
+        user_id = (
             SELECT e.user_id FROM episodes AS e INDEXED BY episodes_by_session
             WHERE e.session_id = sessions.session_id AND e.agent_id = sessions.agent_id
               AND e.timestamp >= sessions.first AND e.user_id IS NOT NULL AND sessions.user_id IS NOT NULL
               AND e.id NOT IN (SELECT id FROM leaving)
-            ORDER BY e.timestamp LIMIT 1
-        ))
+            ORDER BY e.timestamp, e.id LIMIT 1
+        )
     FROM (
         SELECT e.agent_id, e.session_id, count(*) AS n
         FROM json_each(NEW.ids) AS line CROSS JOIN episodes AS e ON e.id = line.value

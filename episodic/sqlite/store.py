@@ -13,7 +13,7 @@ import aiosqlite
 import orjson
 from anyio import to_thread
 
-from episodic.errors import ConflictError, CorruptError, RejectedError
+from episodic.errors import BusyError, ConflictError, CorruptError, RejectedError
 from episodic.ports import Append, Appended, Repeat, Residue, Resolve
 from episodic.settings import Settings
 from episodic.sqlite.connect import (
@@ -93,6 +93,10 @@ RETURNING sessions.agent_id, sessions.session_id
 
 # Without waiting for readers.
 FOLD = ("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
+WAIT = "PRAGMA busy_timeout = {}"
+
+# Seconds that one attempt to purge waits for others, while nobody records.
+PATIENCE = 0.5
 
 # Episodes that one piece of a removal takes out, 2 ms; and that one piece of archiving does.
 REMOVED_AT_ONCE = 50
@@ -231,7 +235,7 @@ class SqliteStore:
         answer = list(await self._write(partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,))))
         return bool(answer and answer[0][0])
 
-    async def purge(self) -> str | None:
+    async def purge(self) -> None:
         """Rewrite the file without free space; see `ports.Store.purge`.
 
         The rewriting goes through the write-ahead log, which would grow by the whole file and stay so for as long as a
@@ -239,14 +243,21 @@ class SqliteStore:
         """
         path = self._where.path
         if not self.fts and await exists(self._db):
-            return "the file has a search index, which this SQLite cannot change: it has no FTS5"
-        with translated(path, writing=True):
-            [(is_pinned, _, _)] = await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-        if not is_pinned:
-            is_pinned = not (await to_thread.run_sync(compact, path, self._settings.busy_timeout)).is_folded
-        if is_pinned:
-            return "a reader keeps to an earlier state of the log, so that its write-ahead log cannot be emptied"
-        return None
+            msg = "the file has a search index, which this SQLite cannot change: it has no FTS5"
+            raise RejectedError(msg)
+        if not (await self._fold() and (await to_thread.run_sync(compact, path, PATIENCE)).is_folded):
+            msg = "a reader keeps to an earlier state of the log, so that its write-ahead log cannot be emptied"
+            raise BusyError(msg)
+
+    async def _fold(self) -> bool:
+        """Fold the write-ahead log into the file and empty it; tell whether no reader was in the way."""
+        with translated(self._where.path, writing=True):
+            await self._db.execute_fetchall(WAIT.format(int(PATIENCE * 1_000)))
+            try:
+                [(is_pinned, _, _)] = await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                await self._db.execute_fetchall(WAIT.format(int(self._settings.busy_timeout * 1_000)))
+        return not is_pinned
 
     async def residue(self, texts: Sequence[str]) -> Residue:
         """Look for texts in the bytes of every file; see `ports.Store.residue`."""
