@@ -119,7 +119,7 @@ class Episode:
         id: position in the log; grows with every commit and is never reused.
         timestamp: when it happened, in UTC, to the microsecond.
         outcome: the episode's own outcome; how its session ended stands in `Session.outcome`.
-        archived: whether it was moved to the archive, where search still finds it.
+        archived: whether it was moved to the archive, where search still finds it; what `record` returns says False.
     """
 
     id: int

@@ -141,20 +141,20 @@ class Reading(ABC):
         *,
         before: Episode | None = None,
     ) -> list[Episode]:
-        """Return the newest episodes, newest first.
+        """Return the newest episodes, newest first; archived ones only when the filter asks for them.
 
         Args:
             agent_id: the agent.
             limit: episodes at most.
             min_age_seconds: leave out what happened less than this many seconds ago.
-            where: narrows it.
+            where: narrows it; its `archived` is False here unless it is given.
             before: go on behind this episode, which may be gone since.
 
         Raises:
             FilterError: an argument cannot be compared.
             StorageError: the database failed.
         """
-        scope = _agent_scope(agent_id, where)
+        scope = _agent_scope(agent_id, _hot(where))
         if not isinstance(min_age_seconds, int | float) or not 0 <= min_age_seconds < float("inf"):
             msg = f"min_age_seconds must be a number of at least 0, not {min_age_seconds!r}"
             raise FilterError(msg)
@@ -331,6 +331,12 @@ def scope_of(agent_id: str | None, where: Filter | None) -> Scope:
     if agent_id is not None:
         check_comparable("agent_id", agent_id)
     return Scope(agent_id, None if where is None else _filter(where))
+
+
+def _hot(where: Filter | None) -> Filter:
+    """Leave out what is archived, unless the filter says something of that."""
+    where = Filter() if where is None else _filter(where)
+    return replace(where, archived=False) if where.archived is None else where
 
 
 def _filter(where: object) -> Filter:

@@ -36,8 +36,8 @@ class Settings:
         batch_rows: most episodes in one transaction (one call of `record_many` is never split).
         linger: seconds that a batch which is not full waits for more; 0 commits whatever is ready.
         busy_timeout: seconds to wait for another process that holds the database before BusyError.
-        hot_cap: each agent's newest so many episodes stay hot, and what is beyond is archived as it is written:
-            `recent` leaves it out, everything else finds it. None archives nothing.
+        hot_cap: each agent's newest so many episodes stay hot, and what is beyond is archived with the commit that
+            brings newer ones: `recent` leaves it out, everything else finds it and says so. None archives nothing.
         indexed_metadata: top-level metadata keys that get an index of their own, for filters on rare values.
 
     Raises:

@@ -21,6 +21,7 @@ import pytest
 from episodic import Draft, EpisodicLog, Filter, Settings
 from episodic.ports import Cursor, Lookup, Scope, Span
 from episodic.sqlite.connect import place
+from episodic.sqlite.filters import Indexes
 from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.readers import SqliteReader
 
@@ -78,7 +79,8 @@ class Explainer:
         [[index]] = await self._db.execute_fetchall(
             "SELECT name FROM sqlite_schema WHERE type = 'index' AND name LIKE 'episodes_by_metadata_%'"
         )
-        return SqliteReader(self._db, place(self._path, read_only=True), {"order": index}, Frequencies(), fts=fts)
+        indexes = Indexes({"order": index}, hot=False)
+        return SqliteReader(self._db, place(self._path, read_only=True), indexes, Frequencies(), fts=fts)
 
     async def aclose(self) -> None:
         """Close the connection."""

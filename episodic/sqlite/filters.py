@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import orjson
 
@@ -13,9 +13,22 @@ from episodic.model import Filter, Scalar
 from episodic.ports import Scope
 from episodic.sqlite.store import metadata_member
 
-__all__ = ["Clause", "conditions", "episodes", "is_narrowed", "looked_up", "stays"]
+__all__ = ["Clause", "Indexes", "conditions", "episodes", "is_narrowed", "looked_up", "stays"]
 
 Clause: TypeAlias = "tuple[str, tuple[int | float | str | None, ...]]"
+
+
+class Indexes(NamedTuple):
+    """What a log may have beside the indexes that each one has.
+
+    Attributes:
+        metadata: indexed metadata keys, and the name of each one's index.
+        hot: whether the episodes that are not archived have an index.
+    """
+
+    metadata: Mapping[str, str]
+    hot: bool
+
 
 OUTCOME = """coalesce(e.outcome, (
     SELECT s.outcome FROM sessions AS s WHERE s.agent_id = e.agent_id AND s.session_id = e.session_id
@@ -29,19 +42,19 @@ STAYS = f"({NONE_LEAVING} OR NOT EXISTS (SELECT 1 FROM leaving WHERE leaving.id 
 METADATA = "EXISTS (SELECT 1 FROM json_each(e.metadata) AS m WHERE m.key = ? AND {})"
 
 
-def conditions(scope: Scope, indexed: Collection[str]) -> Clause:
+def conditions(scope: Scope, indexes: Indexes) -> Clause:
     """Build the condition that episode `e` is in a scope, and not withdrawn.
 
     Args:
         scope: the agent and the filter.
-        indexed: metadata keys that have an index.
+        indexes: which indexes there are.
 
     Returns:
         A condition and its parameters.
     """
     clauses: list[Clause] = [] if scope.agent_id is None else [("e.agent_id = ?", (scope.agent_id,))]
     if scope.where is not None:
-        clauses += _filter_clauses(scope.where, indexed)
+        clauses += _filter_clauses(scope.where, indexes)
     condition = " AND ".join([*(condition for condition, _ in clauses), stays("e.id")])
     return condition, tuple(parameter for _, parameters in clauses for parameter in parameters)
 
@@ -55,7 +68,7 @@ def stays(number: str) -> str:
     return STAYS.format(number)
 
 
-def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
+def episodes(scope: Scope, indexes: Indexes) -> str:
     """Name the table as `e`, with the index that brings in the fewest episodes of a scope in the order of time.
 
     The planner cannot know that a session is smaller than a user, and a user than an agent: with a span of time, or
@@ -63,7 +76,7 @@ def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
 
     Args:
         scope: the agent and the filter.
-        indexed: metadata keys that have an index, and its name.
+        indexes: which indexes there are.
     """
     where = scope.where or Filter()
     if where.session_id is not None:
@@ -71,8 +84,10 @@ def episodes(scope: Scope, indexed: Mapping[str, str]) -> str:
     if where.user_id is not None and scope.agent_id is not None:
         return "episodes AS e INDEXED BY episodes_by_user"
     for key, value in (where.metadata or {}).items():
-        if _is_looked_up(key, value, indexed):
-            return f'episodes AS e INDEXED BY "{indexed[key]}"'
+        if _is_looked_up(key, value, indexes):
+            return f'episodes AS e INDEXED BY "{indexes.metadata[key]}"'
+    if where.archived is False and scope.agent_id is not None and indexes.hot:
+        return "episodes AS e INDEXED BY episodes_hot"
     return "episodes AS e" if scope.agent_id is None else "episodes AS e INDEXED BY episodes_by_agent"
 
 
@@ -81,13 +96,13 @@ def is_narrowed(where: Filter | None) -> bool:
     return where is not None and where != Filter(user_id=where.user_id)
 
 
-def looked_up(where: Filter, indexed: Collection[str]) -> Filter:
+def looked_up(where: Filter, indexes: Indexes) -> Filter:
     """Return the part of a filter that an index of the log answers without a look at each episode."""
-    metadata = {key: value for key, value in (where.metadata or {}).items() if _is_looked_up(key, value, indexed)}
+    metadata = {key: value for key, value in (where.metadata or {}).items() if _is_looked_up(key, value, indexes)}
     return replace(where, roles=None, outcome=None, archived=None, metadata=metadata or None)
 
 
-def _filter_clauses(where: Filter, indexed: Collection[str]) -> Iterator[Clause]:
+def _filter_clauses(where: Filter, indexes: Indexes) -> Iterator[Clause]:
     if where.user_id is not None:
         yield "e.user_id = ?", (where.user_id,)
     if where.session_id is not None:
@@ -101,14 +116,15 @@ def _filter_clauses(where: Filter, indexed: Collection[str]) -> Iterator[Clause]
     if where.until is not None:
         yield "e.timestamp < ?", (to_micros(where.until),)
     if where.archived is not None:
-        yield "e.archived = ?", (int(where.archived),)
+        # Spelled out, which episodes_hot asks for.
+        yield f"e.archived = {int(where.archived)}", ()
     if where.metadata is not None:
-        yield from _metadata_clauses(where.metadata, indexed)
+        yield from _metadata_clauses(where.metadata, indexes)
 
 
-def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: Collection[str]) -> Iterator[Clause]:
+def _metadata_clauses(wanted: Mapping[str, Scalar], indexes: Indexes) -> Iterator[Clause]:
     for key, value in wanted.items():
-        if _is_looked_up(key, value, indexed):
+        if _is_looked_up(key, value, indexes):
             # Coarser than the exact comparison beside it, since true is 1 here; it only brings in the index.
             yield f"e.{metadata_member(key)} = ?", (value,)
         match value:
@@ -126,5 +142,5 @@ def _metadata_clauses(wanted: Mapping[str, Scalar], indexed: Collection[str]) ->
                 yield compared, (key, orjson.dumps(value).decode())
 
 
-def _is_looked_up(key: str, value: Scalar, indexed: Collection[str]) -> bool:
-    return key in indexed and isinstance(value, str | int)
+def _is_looked_up(key: str, value: Scalar, indexes: Indexes) -> bool:
+    return key in indexes.metadata and isinstance(value, str | int)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from episodic.codec import to_micros
 from episodic.model import Filter
 from episodic.ports import Cursor, Scope
-from episodic.sqlite.filters import Clause, conditions, episodes
+from episodic.sqlite.filters import Clause, Indexes, conditions, episodes
 
 __all__ = ["newest_first", "oldest_first"]
 
@@ -23,13 +22,13 @@ ONE_THEN_OTHER = "(SELECT * FROM (SELECT * FROM {} LIMIT ?) UNION ALL SELECT * F
 
 
 def newest_first(
-    scope: Scope, indexed: Mapping[str, str], *, limit: int, latest: int | None = None, before: Cursor | None = None
+    scope: Scope, indexes: Indexes, *, limit: int, latest: int | None = None, before: Cursor | None = None
 ) -> Clause:
     """Build the source of the newest episodes in scope, still to be limited.
 
     Args:
         scope: the agent and the filter.
-        indexed: metadata keys that have an index, and its name.
+        indexes: which indexes there are.
         limit: rows that will be taken, at most.
         latest: none after this time, in microseconds.
         before: none but those before this position.
@@ -40,19 +39,19 @@ def newest_first(
     first, last = _bounds(scope)
     last = last if latest is None else min(last, latest)
     if before is None:
-        return _ordered(NEWEST_FIRST, scope, indexed, BETWEEN, (first, last))
+        return _ordered(NEWEST_FIRST, scope, indexes, BETWEEN, (first, last))
     instant = before.micros if first <= before.micros <= last else None
-    rest = _ordered(NEWEST_FIRST, scope, indexed, "e.timestamp = ? AND e.id < ?", (instant, before.episode_id))
-    earlier = _ordered(NEWEST_FIRST, scope, indexed, BETWEEN, (first, min(last, before.micros - 1)))
+    rest = _ordered(NEWEST_FIRST, scope, indexes, "e.timestamp = ? AND e.id < ?", (instant, before.episode_id))
+    earlier = _ordered(NEWEST_FIRST, scope, indexes, BETWEEN, (first, min(last, before.micros - 1)))
     return _one_then_other(rest, earlier, limit)
 
 
-def oldest_first(scope: Scope, indexed: Mapping[str, str], *, limit: int, after: Cursor | None = None) -> Clause:
+def oldest_first(scope: Scope, indexes: Indexes, *, limit: int, after: Cursor | None = None) -> Clause:
     """Build the source of the oldest episodes in scope, still to be limited.
 
     Args:
         scope: the agent and the filter.
-        indexed: metadata keys that have an index, and its name.
+        indexes: which indexes there are.
         limit: rows that will be taken, at most.
         after: none but those after this position.
 
@@ -61,10 +60,10 @@ def oldest_first(scope: Scope, indexed: Mapping[str, str], *, limit: int, after:
     """
     first, last = _bounds(scope)
     if after is None:
-        return _ordered(OLDEST_FIRST, scope, indexed, BETWEEN, (first, last))
+        return _ordered(OLDEST_FIRST, scope, indexes, BETWEEN, (first, last))
     instant = after.micros if first <= after.micros <= last else None
-    rest = _ordered(OLDEST_FIRST, scope, indexed, "e.timestamp = ? AND e.id > ?", (instant, after.episode_id))
-    later = _ordered(OLDEST_FIRST, scope, indexed, BETWEEN, (max(first, after.micros + 1), last))
+    rest = _ordered(OLDEST_FIRST, scope, indexes, "e.timestamp = ? AND e.id > ?", (instant, after.episode_id))
+    later = _ordered(OLDEST_FIRST, scope, indexes, BETWEEN, (max(first, after.micros + 1), last))
     return _one_then_other(rest, later, limit)
 
 
@@ -76,11 +75,11 @@ def _bounds(scope: Scope) -> tuple[int, int]:
     return first, last
 
 
-def _ordered(sql: str, scope: Scope, indexed: Mapping[str, str], time: str, bounds: tuple[int | None, int]) -> Clause:
+def _ordered(sql: str, scope: Scope, indexes: Indexes, time: str, bounds: tuple[int | None, int]) -> Clause:
     # The scope's own bounds of time stay out: the planner would take either pair for the index.
     timeless = scope._replace(where=scope.where and replace(scope.where, since=None, until=None))
-    condition, parameters = conditions(timeless, indexed)
-    return sql.format(episodes(scope, indexed), condition, time), (*parameters, *bounds)
+    condition, parameters = conditions(timeless, indexes)
+    return sql.format(episodes(scope, indexes), condition, time), (*parameters, *bounds)
 
 
 def _one_then_other(one: Clause, other: Clause, limit: int) -> Clause:

@@ -12,6 +12,7 @@ import anyio
 
 from episodic.settings import Settings
 from episodic.sqlite.connect import Place, connect_reader, translated
+from episodic.sqlite.filters import Indexes
 from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.fts import has_index
 from episodic.sqlite.readers import SqliteReader
@@ -44,8 +45,8 @@ class SqliteReaders:
                 connections.append(db)
                 with translated(where.path):
                     # Not each key that is set has an index: who only reads makes none.
-                    indexed = await _metadata_indexes(db, settings.indexed_metadata)
-                    opened.append(SqliteReader(db, where, indexed, frequencies, fts=await has_index(db)))
+                    indexes = await _indexes(db, settings.indexed_metadata)
+                    opened.append(SqliteReader(db, where, indexes, frequencies, fts=await has_index(db)))
         except BaseException:
             for db in connections:
                 await db.close()
@@ -108,7 +109,9 @@ class SqliteReaders:
                 stack.push_async_callback(reader.db.close)
 
 
-async def _metadata_indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> dict[str, str]:
-    """Find the index of each metadata key that has one."""
-    indexes = list(await db.execute_fetchall("SELECT name, sql FROM sqlite_schema WHERE type = 'index'"))
-    return {key: name for key in keys for name, sql in indexes if metadata_member(key) in (sql or "")}
+async def _indexes(db: aiosqlite.Connection, keys: Sequence[str]) -> Indexes:
+    """Find which indexes there are, of these metadata keys and of what is not archived."""
+    rows = await db.execute_fetchall("SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE type = 'index'")
+    there = {str(name): str(sql) for name, sql in rows}
+    metadata = {key: name for key in keys for name, sql in there.items() if metadata_member(key) in sql}
+    return Indexes(metadata, hot="episodes_hot" in there)

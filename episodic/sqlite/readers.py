@@ -119,17 +119,17 @@ class SqliteReader(SearchingReader):
         self, scope: Scope, *, limit: int, latest: int | None = None, before: Cursor | None = None
     ) -> list[Episode]:
         """Return the newest episodes; see `ports.Reader.recent`."""
-        source, parameters = newest_first(scope, self._indexed, limit=limit, latest=latest, before=before)
+        source, parameters = newest_first(scope, self._indexes, limit=limit, latest=latest, before=before)
         return await self._episodes(LIST.format(source), (*parameters, limit))
 
     async def replay(self, scope: Scope, *, limit: int, after: Cursor | None = None) -> list[Episode]:
         """Return the oldest episodes after a cursor; see `ports.Reader.replay`."""
-        source, parameters = oldest_first(scope, self._indexed, limit=limit, after=after)
+        source, parameters = oldest_first(scope, self._indexes, limit=limit, after=after)
         return await self._page(source, (*parameters, limit))
 
     async def scan(self, scope: Scope, *, limit: int, after: int, upto: int) -> list[Episode]:
         """Return episodes by id; see `ports.Reader.scan`."""
-        condition, parameters = conditions(scope, self._indexed)
+        condition, parameters = conditions(scope, self._indexes)
         return await self._page(BY_ID.format(condition), (after, upto, *parameters, limit))
 
     async def newest_id(self) -> int:
@@ -152,7 +152,7 @@ class SqliteReader(SearchingReader):
 
     async def fetch(self, scope: Scope, ids: Sequence[int]) -> list[Episode]:
         """Return those of the episodes that are in scope, in the order of `ids`."""
-        condition, parameters = conditions(scope, self._indexed)
+        condition, parameters = conditions(scope, self._indexes)
         return await self._episodes(FETCH.format(condition), (orjson.dumps(ids).decode(), *parameters))
 
     async def around(
@@ -161,14 +161,14 @@ class SqliteReader(SearchingReader):
         """Return the turns before and after an episode; see `ports.Reader.around`."""
         cursor = Cursor(to_micros(center.timestamp), center.id)
         earlier = await self.recent(scope, limit=before, before=cursor)
-        source, parameters = oldest_first(scope, self._indexed, limit=after, after=cursor)
+        source, parameters = oldest_first(scope, self._indexes, limit=after, after=cursor)
         later = await self._episodes(LIST.format(source), (*parameters, after))
         return earlier[::-1], later
 
     async def sessions(self, scope: Scope, *, limit: int) -> list[Session]:
         """Return the sessions with an episode in scope; see `ports.Reader.sessions`."""
-        condition, parameters = conditions(scope, self._indexed)
-        sql = SESSIONS.format(episodes(scope, self._indexed), condition)
+        condition, parameters = conditions(scope, self._indexes)
+        sql = SESSIONS.format(episodes(scope, self._indexes), condition)
         window = max(FIRST_WINDOW, limit)
         while True:
             answer = await self._answer(sql, (*parameters, window, limit))
@@ -187,7 +187,7 @@ class SqliteReader(SearchingReader):
         self, scope: Scope, *, limit: int, upto: int, after: tuple[str, str] | None = None
     ) -> list[Session]:
         """Return the sessions whose outcome is known; see `ports.Reader.resolved`."""
-        condition, parameters = conditions(scope, self._indexed)
+        condition, parameters = conditions(scope, self._indexes)
         behind = "true" if after is None else "(s.agent_id, s.session_id) > (?, ?)"
         given = (*(after or ()), upto, *parameters, limit)
         rows = cast("list[list[object]]", await self._answer(RESOLVED.format(behind, condition), given))
@@ -200,8 +200,8 @@ class SqliteReader(SearchingReader):
 
     def _of_each_agent(self, scope: Scope) -> tuple[str, str, tuple[object, ...]]:
         """Return the table with its index, the condition and its parameters of a scope that may be of all agents."""
-        condition, parameters = conditions(scope, self._indexed)
-        return episodes(Scope(scope.agent_id or "", scope.where), self._indexed), condition, parameters
+        condition, parameters = conditions(scope, self._indexes)
+        return episodes(Scope(scope.agent_id or "", scope.where), self._indexes), condition, parameters
 
     async def _page(self, source: str, parameters: Sequence[object]) -> list[Episode]:
         answer = await self._answer(PAGE.format(source), parameters)

@@ -15,7 +15,7 @@ import orjson
 from episodic.folding import ANY_ENDING, spelled
 from episodic.ports import Lookup, Neighbourhood, Scope, Span, Surroundings, Survey
 from episodic.sqlite.connect import Place, translated
-from episodic.sqlite.filters import conditions, episodes, is_narrowed, looked_up, stays
+from episodic.sqlite.filters import Indexes, conditions, episodes, is_narrowed, looked_up, stays
 from episodic.sqlite.frequencies import Counted, Frequencies
 from episodic.sqlite.fts import ID_BITS, ID_MASK, is_told_apart, match
 
@@ -175,7 +175,7 @@ class SearchingReader:
         self,
         db: aiosqlite.Connection,
         where: Place,
-        indexed: Mapping[str, str],
+        indexes: Indexes,
         frequencies: Frequencies,
         *,
         fts: bool,
@@ -185,13 +185,13 @@ class SearchingReader:
         Args:
             db: the connection.
             where: its file, for messages.
-            indexed: metadata keys that have an index, and its name.
+            indexes: which indexes there are.
             frequencies: of words in this file, which all its readers share.
             fts: whether words are looked up in the full-text index.
         """
         self.db = db
         self._where = where
-        self._indexed = indexed
+        self._indexes = indexes
         self._frequencies = frequencies
         self._fts = fts
 
@@ -204,14 +204,14 @@ class SearchingReader:
         """Look at a scope and count words; see `ports.Reader.survey`."""
         if not self._fts:
             return await self._survey_by_like(scope, words, near=near, counted=counted)
-        where = scope.where and looked_up(scope.where, self._indexed)
+        where = scope.where and looked_up(scope.where, self._indexes)
         matches = [match(_user(scope), word) for word in words]
         if not is_narrowed(where):
             return await self._survey_whole(scope, matches, counted)
         count, of_whom = _count(scope)
         narrow = Scope(scope.agent_id, where)
-        condition, parameters = conditions(narrow, self._indexed)
-        sql = SURVEY_NARROW.format(episodes(narrow, self._indexed), condition, count)
+        condition, parameters = conditions(narrow, self._indexes)
+        sql = SURVEY_NARROW.format(episodes(narrow, self._indexes), condition, count)
         given = (scope.agent_id, *parameters, near, near, *of_whom, counted, _array(matches))
         answer = cast("list[tuple[int, int, int, int, int, list[int]]]", await self._answer(sql, given))
         if not answer:
@@ -256,10 +256,10 @@ class SearchingReader:
         self, scope: Scope, lookups: Sequence[Lookup], span: Span, *, most: int, bound: int
     ) -> list[list[int]]:
         """Return for each word the newest episodes in scope that hold it; see `ports.Reader.postings`."""
-        condition, parameters = conditions(scope, self._indexed)
+        condition, parameters = conditions(scope, self._indexes)
         if not self._fts:
             patterns = _array([_like_pattern(one.word) for one in lookups])
-            sql = LIKE_POSTINGS.format(episodes(scope, self._indexed), condition)
+            sql = LIKE_POSTINGS.format(episodes(scope, self._indexes), condition)
             return cast("list[list[int]]", await self._answer(sql, (*parameters, bound, most, patterns)))
         user_id = _user(scope)
         matches = [match(user_id, one.word, one.beside) for one in lookups]
@@ -278,7 +278,7 @@ class SearchingReader:
         given: list[object] = []
         for where, order, implied in SIDES:
             narrowed = scope._replace(where=scope.where and replace(scope.where, **implied))
-            condition, parameters = conditions(narrowed, self._indexed)
+            condition, parameters = conditions(narrowed, self._indexes)
             sides.append(NEAR.format(where=where, condition=condition, order=order))
             given += [*parameters, reach]
         found = cast("list[_NearRow]", await self._answer(SURROUNDINGS.format(*sides), (*given, _array(ids))))

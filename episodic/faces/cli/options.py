@@ -127,6 +127,7 @@ FILTERS = (
         help="Not before: 2026-01-05T09:00Z (UTC without a zone), or 2h, 7d ago.",
     ),
     click.option("--until", metavar="TIME", callback=_instant, help="Before this time."),
+    click.option("--archived/--hot", default=None, help="Archived episodes only, or the others only."),
     click.option(
         "--meta",
         "metadata",
@@ -136,6 +137,10 @@ FILTERS = (
         help='With exactly this metadata; 42, true, null and "42" are read as JSON, all else as text; repeatable.',
     ),
 )
+
+
+# The fields of a filter that are what their option says.
+PLAIN = ("user_id", "session_id", "outcome", "since", "until", "archived")
 
 
 def agent_option(otherwise: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
@@ -171,7 +176,7 @@ def filter_options(*, session: bool = True) -> Callable[[Callable[..., T]], Call
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(function)
         def narrowed(*args: object, roles: Sequence[str], metadata: Mapping[str, Scalar], **kwargs: object) -> T:
-            fields = {name: kwargs.pop(name, None) for name in ("user_id", "session_id", "outcome", "since", "until")}
+            fields = {name: kwargs.pop(name, None) for name in PLAIN}
             where = Filter(roles=roles or None, metadata=metadata or None, **fields)  # type: ignore[arg-type]
             return function(*args, where=None if where == Filter() else where, **kwargs)
 
