@@ -126,7 +126,7 @@ class EpisodicLog(Recording, Reading, Removing):
 
     def stats(self) -> Stats:
         """Return the state of the log at this moment; asks the file system for two sizes, and nothing else."""
-        readers, engine, writer = self._reading(), self._opened(), self._writer
+        readers, engine, writer, removal = self._reading(), self._opened(), self._writer, self._removal
         return Stats(
             path=engine.path,
             mode=engine.mode,
@@ -134,6 +134,7 @@ class EpisodicLog(Recording, Reading, Removing):
             recorded=writer.recorded if writer else 0,
             batches=writer.batches if writer else 0,
             rejected=writer.rejected if writer else 0,
+            removed=removal.remover.removed if removal else 0,
             largest_batch=writer.largest_batch if writer else 0,
             queued_rows=writer.queued_rows if writer else 0,
             queued_bytes=writer.queued_bytes if writer else 0,

@@ -227,6 +227,8 @@ class Stats(NamedTuple):
         recorded: episodes acknowledged.
         batches: transactions committed.
         rejected: calls that the database refused.
+        removed: episodes that were taken out of the file, after a retention, an erasure, or what an earlier process
+            left of one.
         largest_batch: most episodes in one transaction.
         queued_rows: episodes that wait or are being committed now.
         queued_bytes: their size, encoded.
@@ -245,6 +247,7 @@ class Stats(NamedTuple):
     recorded: int
     batches: int
     rejected: int
+    removed: int
     largest_batch: int
     queued_rows: int
     queued_bytes: int

@@ -118,8 +118,8 @@ class Store(Journal, Protocol):
     async def withdraw(self, ids: Sequence[int]) -> int:
         """Take episodes out of every answer and count at once, to be removed; tell how many that were not out yet."""
 
-    async def remove(self) -> bool:
-        """Remove a few of the withdrawn episodes; tell whether there are more."""
+    async def remove(self) -> int:
+        """Remove a few of the withdrawn episodes, and return how many; 0 when there were none."""
 
     async def purge(self) -> None:
         """Leave no bytes of removed episodes in any file; nothing else may be under way in the store.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
 
@@ -19,6 +20,8 @@ __all__ = ["Remover", "tidy_when_quiet"]
 
 # Nobody has written for so long: whoever writes next waits a few milliseconds for a piece that is under way.
 QUIET_SECONDS = 0.5
+
+AnswerT = TypeVar("AnswerT")
 
 logger = logging.getLogger("episodic")
 
@@ -45,7 +48,11 @@ async def tidy_when_quiet(store: Store, writer: Writer) -> None:
 
 
 class Remover:
-    """Removes what is withdrawn, piece by piece between what others write, also what an earlier process has left."""
+    """Removes what is withdrawn, piece by piece between what others write, also what an earlier process has left.
+
+    Attributes:
+        removed: episodes that were removed.
+    """
 
     def __init__(self, store: Store) -> None:
         """Take the store; nothing is removed until `run` runs."""
@@ -53,6 +60,7 @@ class Remover:
         self._waiting: list[asyncio.Future[None]] = []
         self._work = anyio.Event()
         self._is_running = True
+        self.removed = 0
 
     async def run(self) -> None:
         """Remove whatever there is to remove, and then what each call of `remove` is about, until it is cancelled."""
@@ -86,20 +94,20 @@ class Remover:
     async def _pass(self) -> StorageError | None:
         """Remove until there is nothing more; return what went wrong."""
         try:
-            while await _rested(self._store.remove):
-                pass
+            while count := await _rested(self._store.remove):
+                self.removed += count
         except StorageError as exc:
             logger.warning("removing withdrawn episodes failed; it is tried again with the next removal: %s", exc)
             return exc
         return None
 
 
-async def _rested(piece: Callable[[], Awaitable[bool]]) -> bool:
-    """Do one piece, and rest for as long as it took, so that others come to their turn; tell whether there is more."""
+async def _rested(piece: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+    """Do one piece, and rest for as long as it took, so that others come to their turn; return its answer."""
     begun = anyio.current_time()
-    more = await piece()
+    answer = await piece()
     await anyio.sleep(anyio.current_time() - begun)
-    return more
+    return answer
 
 
 def _end(waiting: list[asyncio.Future[None]], error: ClosedError | StorageError | None) -> None:

@@ -25,8 +25,8 @@ from episodic.faces.cli.text import ascii_json, excerpt, lasting, one_line, prin
 from tests.conftest import Call, Runner, read_all
 
 COMMANDS = (
-    *("backup", "demo", "doctor", "eval", "export", "import", "recall", "recent", "replay", "restore", "search"),
-    *("sessions", "stats", "tail", "vacuum"),
+    *("backup", "demo", "doctor", "erase", "eval", "export", "import", "recall", "recent", "replay", "restore"),
+    *("retain", "search", "sessions", "stats", "tail", "vacuum"),
 )
 READERS = (["recall", "x"], ["recent"], ["replay", "s"], ["search", "x"], ["sessions"], ["stats"], ["tail"], ["export"])
 

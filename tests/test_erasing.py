@@ -7,11 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from episodic import Draft, EpisodicLog, Filter, FilterError
 from episodic.maintenance import back_up, diagnose, vacuum
-from tests.conftest import Sql, until
+from tests.conftest import Runner, Sql, until
 from tests.test_healing import intact
 from tests.test_removing import withdraw
 
@@ -192,3 +193,44 @@ async def test_an_erasure_that_is_not_clear_erases_nothing(
         with pytest.raises(FilterError, match=message):
             await log.erase(**arguments, dry_run=dry_run)
     assert len(await log.recent("a")) == 1
+
+
+async def test_the_command_line_erases_and_prints_the_receipt(run: Runner) -> None:
+    """A dry run counts and changes nothing; the receipt says what was checked; a pending one is exit code 3."""
+    async with EpisodicLog.open(run.db) as log:
+        await fill(log)
+    before = run.db.read_bytes()
+    dry = run("erase", "--user", SECRETS[-1], "--dry-run")
+    assert dry.stdout == "120 episodes of 3 sessions would be erased; nothing was changed.\n"
+    assert run.db.read_bytes() == before
+    with closing(sqlite3.connect(run.db)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM episodes").fetchone()
+        pending = run("erase", "--user", SECRETS[-1], "--json")
+    assert pending.returncode == 3
+    assert orjson.loads(pending.stdout)["state"] == "pending"
+    done = run("erase", "--user", SECRETS[-1])
+    assert done.returncode == 0
+    assert done.stdout.startswith("Done: 0 episodes of 0 sessions are erased.")
+    assert found_in(run.folder) == {}
+
+
+def test_the_command_line_refuses_to_erase_everything(run: Runner) -> None:
+    """Without anything that narrows it, and without a log, it is one line and no file."""
+    for arguments in (("erase",), ("erase", "--user", "u"), ("retain", "--older-than", "1d"), ("retain",)):
+        refused = run(*arguments)
+        assert refused.returncode in {2, 3}
+        assert len(refused.stderr.splitlines()) >= 1
+        assert "Traceback" not in refused.stderr
+    assert not run.db.exists()
+
+
+async def test_the_command_line_retains(run: Runner) -> None:
+    """What is older goes, in a dry run only in words; a terminal sees how far it has come."""
+    async with EpisodicLog.open(run.db) as log:
+        await fill(log)
+    assert run("retain", "--older-than", "7d").stdout.startswith("removed 0 episodes from before ")
+    assert run("retain", "--older-than", "0s", "--user", "another", "--dry-run").stdout.startswith("would remove 120 ")
+    kept = orjson.loads(run("retain", "--older-than", "0s", "--user", "another", "--json").stdout)
+    assert (kept["episodes"], kept["dry_run"]) == (120, False)
+    assert orjson.loads(run("stats", "--json").stdout.splitlines()[0])["episodes"] == 120

@@ -350,7 +350,7 @@ async def test_closing_in_the_middle_of_a_removal_is_told_and_made_good(path: Pa
         removal = asyncio.create_task(log.retain(older_than=timedelta()))
         await until(lambda: sql("SELECT count(*) FROM leaving") != [(0,)])
         await log.aclose()
-        with pytest.raises(ClosedError, match="once it is opened again|open it again and repeat"):
+        with pytest.raises(ClosedError, match=r"once it is opened again|open it again and repeat"):
             await removal
     async with EpisodicLog.open(path) as log:
         left = await log.recent("a", 9_999)

@@ -58,8 +58,8 @@ BEGIN
     );
 END;
 
--- Removes the withdrawn episodes up to an id.
-CREATE TEMP VIEW removal AS SELECT NULL AS upto WHERE 0;
+-- Removes the withdrawn episodes up to an id, of which there are n.
+CREATE TEMP VIEW removal AS SELECT NULL AS upto, NULL AS n WHERE 0;
 
 -- What must happen to them beside their own table; see indexing.sql.
 CREATE TEMP VIEW removed AS SELECT NULL AS upto WHERE 0;

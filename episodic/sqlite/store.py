@@ -66,11 +66,11 @@ FROM json_each(?) AS line CROSS JOIN episodes AS e ON e.id = line.value
 WHERE e.id NOT IN (SELECT id FROM leaving)
 RETURNING json_array_length(ids)
 """
-# Answers whether there are more; with none to remove it has no row at all.
+# With none to remove there is no row, and no trigger runs.
 REMOVE = """
-INSERT INTO removal (upto)
-SELECT max(id) FROM (SELECT id FROM leaving ORDER BY id LIMIT ?) HAVING max(id) IS NOT NULL
-RETURNING EXISTS (SELECT 1 FROM leaving)
+INSERT INTO removal (upto, n)
+SELECT max(id), count(*) FROM (SELECT id FROM leaving ORDER BY id LIMIT ?) HAVING count(*) > 0
+RETURNING n
 """
 ARCHIVE = """
 INSERT INTO surplus (agent_id, most)
@@ -230,10 +230,10 @@ class SqliteStore:
         [(count,)] = await self._write(partial(self._db.execute_fetchall, WITHDRAW, (orjson.dumps(ids).decode(),)))
         return int(count)
 
-    async def remove(self) -> bool:
+    async def remove(self) -> int:
         """Remove some of what was withdrawn, in one transaction; see `ports.Store.remove`."""
-        answer = list(await self._write(partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,))))
-        return bool(answer and answer[0][0])
+        answer = await self._write(partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,)))
+        return sum(n for (n,) in answer)
 
     async def purge(self) -> None:
         """Rewrite the file without free space; see `ports.Store.purge`.

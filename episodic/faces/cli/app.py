@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from episodic.errors import DraftError, EpisodicError, FilterError, NotFoundError, QueryError, SettingsError
-from episodic.faces.cli import evaluating, maintaining, moving, reading, replaying
+from episodic.faces.cli import evaluating, maintaining, moving, reading, removing, replaying
 from episodic.faces.cli.demo import demo
 from episodic.faces.cli.exits import INTERRUPTED, NOTHING, OK, UNUSABLE, USAGE, ExitCodes, NothingFoundError
 from episodic.faces.cli.screen import note, prepare_streams
@@ -46,6 +46,8 @@ for _command in (
     reading.recall,
     reading.stats,
     evaluating.eval_,
+    removing.retain,
+    removing.erase,
     maintaining.doctor,
     maintaining.backup,
     maintaining.restore,

@@ -27,6 +27,7 @@ __all__ = [
     "command",
     "db_option",
     "filter_options",
+    "instant",
     "json_option",
     "limit_option",
 ]
@@ -38,7 +39,7 @@ AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
 SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-def _instant(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
+def instant(_context: click.Context, _option: click.Parameter, text: str | None) -> datetime | None:
     """Read ISO 8601, in UTC if it has no zone, or how long ago."""
     if text is None:
         return None
@@ -123,10 +124,10 @@ FILTERS = (
     click.option(
         "--since",
         metavar="TIME",
-        callback=_instant,
+        callback=instant,
         help="Not before: 2026-01-05T09:00Z (UTC without a zone), or 2h, 7d ago.",
     ),
-    click.option("--until", metavar="TIME", callback=_instant, help="Before this time."),
+    click.option("--until", metavar="TIME", callback=instant, help="Before this time."),
     click.option("--archived/--hot", default=None, help="Archived episodes only, or the others only."),
     click.option(
         "--meta",
