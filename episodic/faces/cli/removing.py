@@ -70,9 +70,9 @@ async def retain(
 @json_option
 @awaited
 async def erase(*, db: Path, agent_id: str | None, where: Filter | None, dry_run: bool, as_json: bool) -> int:
-    """Erase a user, a session or whatever else the options say, to the last byte.
+    """Erase a user or a session to the last byte.
 
-    Episodes, search index, free space and write-ahead log are cleared, and then looked through; what is printed is the
+    Or whatever else the options say together. Episodes, search index, free space and write-ahead log are cleared, and then looked through; what is printed is the
     receipt. Bots wait for some seconds while the file is rewritten.
     """
     async with EpisodicLog.open(db, read_only=True) as log:
