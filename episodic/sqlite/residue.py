@@ -26,10 +26,10 @@ HELD = """
 SELECT
     EXISTS (
         SELECT 1 FROM episodes
-        WHERE instr(content, ?1) OR instr(metadata, ?1) OR instr(agent_id, ?1) OR instr(session_id, ?1)
-           OR instr(user_id, ?1) OR instr(author, ?1) OR instr(event_id, ?1) OR instr(folded, ?1)
+        WHERE instr(content, :text) OR instr(metadata, :text) OR instr(agent_id, :text) OR instr(session_id, :text)
+           OR instr(user_id, :text) OR instr(author, :text) OR instr(event_id, :text) OR instr(folded, :text)
     )
-    OR EXISTS (SELECT 1 FROM sessions WHERE instr(user_id, ?1))
+    OR EXISTS (SELECT 1 FROM sessions WHERE instr(user_id, :text))
 """
 
 
@@ -62,4 +62,4 @@ async def find_residue(where: Place, texts: Sequence[str]) -> Residue:
 def _held(where: Place, texts: Sequence[str]) -> int:
     """Count the texts that something in the log holds."""
     with translated(where.path), closing(read_connection(where)) as db:
-        return sum(db.execute(HELD, (text,)).fetchone()[0] for text in texts)
+        return sum(db.execute(HELD, {"text": text}).fetchone()[0] for text in texts)
