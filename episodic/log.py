@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import warnings
 import weakref
@@ -12,6 +13,7 @@ from typing import Self
 import anyio
 
 from episodic.errors import ClosedError, OpenError, ReadOnlyError, SettingsError, WrongLoopError, shown
+from episodic.events import Event, IndexHealed, OnEvent
 from episodic.manners import Manners
 from episodic.model import Stats
 from episodic.ports import Readers
@@ -25,6 +27,8 @@ from episodic.writer import Writer
 
 __all__ = ["EpisodicLog"]
 
+logger = logging.getLogger("episodic")
+
 
 class EpisodicLog(Recording, Reading, Removing):
     """An episodic log in one SQLite file, for any number of tasks of one event loop.
@@ -33,10 +37,13 @@ class EpisodicLog(Recording, Reading, Removing):
     the commit; reading goes through a pool and never waits for it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], settings: Settings, on_event: OnEvent | None, *, read_only: bool
+    ) -> None:
         """Remember what to open; use `open`."""
         self._path = path
         self._settings = settings
+        self._on_event = on_event
         self._read_only = read_only
         self._engine: Engine | None = None
         self._writer: Writer | None = None
@@ -49,7 +56,12 @@ class EpisodicLog(Recording, Reading, Removing):
 
     @classmethod
     def open(
-        cls, path: str | os.PathLike[str], *, settings: Settings | None = None, read_only: bool = False
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        settings: Settings | None = None,
+        read_only: bool = False,
+        on_event: OnEvent | None = None,
     ) -> EpisodicLog:
         """Name a log to open; `async with` opens it, makes the file if there is none, and closes it.
 
@@ -58,6 +70,8 @@ class EpisodicLog(Recording, Reading, Removing):
             settings: how it behaves; the defaults suit a bot's backend.
             read_only: only read, as replay tools do; the file must exist, nothing in it is changed, and nothing is left
                 beside it.
+            on_event: called with each `events.Event` as it happens, in the log's event loop; it must return at once,
+                and what it raises is logged.
 
         Raises:
             OpenError: when entered and there can be no log at `path`. NotOurFileError: something else is there.
@@ -69,7 +83,10 @@ class EpisodicLog(Recording, Reading, Removing):
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
             msg = f"path must be the text or Path of a file, not {shown(path)}"
             raise OpenError(msg)
-        return cls(path, settings or Settings(), read_only=read_only)
+        if on_event is not None and not callable(on_event):
+            msg = f"on_event must be a function of one event, not {shown(on_event)}"
+            raise SettingsError(msg)
+        return cls(path, settings or Settings(), on_event, read_only=read_only)
 
     async def __aenter__(self) -> Self:
         """Open the log."""
@@ -150,7 +167,7 @@ class EpisodicLog(Recording, Reading, Removing):
     async def _keep(self, opened: asyncio.Future[None]) -> None:
         """Open, write until the log is closed, then close every connection, also when the event loop is torn down."""
         try:
-            engine = await open_engine(self._path, self._settings, read_only=self._read_only)
+            engine = await open_engine(self._path, self._settings, self._tell, read_only=self._read_only)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the caller gets it
             if not opened.done():
                 opened.set_exception(exc)
@@ -192,10 +209,23 @@ class EpisodicLog(Recording, Reading, Removing):
         self._engine = engine
         if engine.store is not None:
             manners = Manners(engine.readers)
-            self._writer = Writer(engine.store, self._settings, engine.clock, give_way=manners.give_way)
+            self._writer = Writer(
+                engine.store, self._settings, engine.clock, on_event=self._tell, give_way=manners.give_way
+            )
             self._removal = Removal(engine.store, self._writer, Remover(engine.store))
+        if engine.reindexed:
+            self._tell(IndexHealed(engine.reindexed))
         if self._is_closing:
             self._stop()
+
+    def _tell(self, event: Event) -> None:
+        """Tell of an event; whoever listens must not come between a call and its answer."""
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(event)
+        except Exception:
+            logger.exception("on_event failed with %r", event)
 
     def _stop(self) -> None:
         """Take no more calls; what is queued is still written."""

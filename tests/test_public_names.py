@@ -44,7 +44,7 @@ MODULES = sorted(
 )
 
 SIGNATURES: dict[Callable[..., Any], str] = {
-    EpisodicLog.open: "(path, *, settings=None, read_only=False)",
+    EpisodicLog.open: "(path, *, settings=None, read_only=False, on_event=None)",
     EpisodicLog.record: (
         "(self, agent_id, session_id, role, content, *, user_id=None, author=None, outcome=None, metadata=None, "
         "timestamp=None, event_id=None)"

@@ -297,7 +297,7 @@ async def test_a_text_too_large_for_the_database_fails_alone(path: Path, on_conn
 
 async def test_a_call_over_the_limit_of_one_text_is_refused_before_sqlite(path: Path) -> None:
     """What cannot travel as one text is refused with advice, and nothing of it is stored."""
-    store = await SqliteStore.open(place(path, read_only=False), Settings())
+    store = await SqliteStore.open(place(path, read_only=False), Settings(), lambda _event: None)
     with pytest.raises(RejectedError, match="split it"):
         await store.append([Append([b"[]"], MOST_BYTES + 1, 0, has_events=False)])
     await store.aclose()

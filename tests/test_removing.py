@@ -43,7 +43,7 @@ def at(n: int) -> datetime:
 
 async def withdraw(path: Path, ids: Sequence[int]) -> None:
     """Withdraw episodes of a closed log and stop there, as a process does that is killed before it removes them."""
-    store = await SqliteStore.open(place(path, read_only=False), Settings())
+    store = await SqliteStore.open(place(path, read_only=False), Settings(), lambda _event: None)
     assert await store.withdraw(list(ids)) == len(ids)
     await store.aclose()
 

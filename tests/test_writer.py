@@ -22,10 +22,16 @@ from episodic import (
     Settings,
     StorageError,
 )
+from episodic.calls import next_batch
+from episodic.events import Event
 from episodic.ports import Append, Appended, Repeat, Resolve
-from episodic.writer import IN_FLIGHT, Writer, next_batch
+from episodic.writer import IN_FLIGHT, Writer
 
 Failures = dict[bytes, Exception]
+
+
+def ignore(_event: Event) -> None:
+    """Nobody listens."""
 
 
 class Shelf:
@@ -77,7 +83,7 @@ def call(*rows: bytes, size: int | None = None) -> Append:
 @asynccontextmanager
 async def writing(shelf: Shelf, **settings: Any) -> AsyncIterator[Writer]:  # noqa: ANN401 - as Settings
     """Run a writer over the shelf, and in the end let it finish."""
-    writer = Writer(shelf, Settings(**settings), 0)
+    writer = Writer(shelf, Settings(**settings), 0, on_event=ignore)
     running = asyncio.create_task(writer.run())
     try:
         yield writer
@@ -437,7 +443,7 @@ async def test_resolving_waits_for_room_too() -> None:
 async def test_closing_writes_what_is_queued_and_refuses_the_rest() -> None:
     """After close, what was queued is stored; who waits for room and who comes later gets ClosedError."""
     shelf = Shelf()
-    writer = Writer(shelf, Settings(queue_rows=10), 0)
+    writer = Writer(shelf, Settings(queue_rows=10), 0, on_event=ignore)
     running = asyncio.create_task(writer.run())
     shelf.gate.clear()
     calls = started(writer, map(call, numbered(30)))
@@ -459,7 +465,7 @@ async def test_closing_writes_what_is_queued_and_refuses_the_rest() -> None:
 async def test_a_writer_that_is_torn_down_tells_every_waiter() -> None:
     """When the writer's task is cancelled, what is with the store is unknown, what is queued was not stored."""
     shelf = Shelf()
-    writer = Writer(shelf, Settings(batch_rows=1, queue_rows=5), 0)
+    writer = Writer(shelf, Settings(batch_rows=1, queue_rows=5), 0, on_event=ignore)
     running = asyncio.create_task(writer.run())
     shelf.gate.clear()
     calls = started(writer, map(call, numbered(4)))
@@ -478,7 +484,7 @@ async def test_a_writer_that_is_torn_down_tells_every_waiter() -> None:
 async def test_a_writer_that_is_torn_down_while_resolving_tells_so() -> None:
     """A call to resolve that was with the store is unknown, too; the counters come back to nothing."""
     shelf = Shelf()
-    writer = Writer(shelf, Settings(), 0)
+    writer = Writer(shelf, Settings(), 0, on_event=ignore)
     running = asyncio.create_task(writer.run())
     shelf.gate.clear()
     resolving = asyncio.create_task(writer.resolve(Resolve("a", "s", None)))

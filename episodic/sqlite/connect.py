@@ -40,6 +40,7 @@ __all__ = [
     "run_script",
     "statements",
     "translated",
+    "wal_bytes",
 ]
 
 # `->>` came with 3.38; RETURNING, which hands a batch's ids back in its own statement, with 3.35.
@@ -52,9 +53,8 @@ WAL_SWITCH_PAUSE = 0.01
 WRITER_PRAGMAS = (
     "PRAGMA cache_size = -65536",
     "PRAGMA temp_store = MEMORY",
-    # Checkpoints at 40 MB of WAL instead of 4 keep half of the write rate, and the file is cut back to 64 MB after.
-    "PRAGMA wal_autocheckpoint = 10000",
-    "PRAGMA journal_size_limit = 67108864",
+    # The store does it itself, which tells it how that went.
+    "PRAGMA wal_autocheckpoint = 0",
 )
 READER_PRAGMAS = (
     "PRAGMA query_only = ON",
@@ -122,6 +122,14 @@ def _writing_place(target: Path) -> Place:
 
 def _wal(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
+
+
+def wal_bytes(path: Path) -> int:
+    """Return the size of the write-ahead log beside a file, 0 where there is none."""
+    try:
+        return _wal(path).stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _is_encodable(name: str) -> bool:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from episodic.errors import NotOurFileError, OpenError, WrongLoopError
+from episodic.events import OnEvent
 from episodic.settings import Settings
-from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place
+from episodic.sqlite.connect import Place, connect_reader, leave_nothing, place, wal_bytes
 from episodic.sqlite.migrate import VERSION, identify
 from episodic.sqlite.pool import SqliteReaders
 from episodic.sqlite.store import SqliteStore
@@ -56,11 +57,11 @@ class Engine:
 
     def file_bytes(self) -> int:
         """Return the size of the database file."""
-        return _size(Path(self.path))
+        return self.where.path.stat().st_size
 
     def wal_bytes(self) -> int:
         """Return the size of the write-ahead log."""
-        return _size(Path(f"{self.path}-wal"))
+        return wal_bytes(self.where.path)
 
     async def aclose(self) -> None:
         """Close the readers first, so that the writer is the last to leave and folds the WAL into the file.
@@ -75,8 +76,16 @@ class Engine:
             stack.push_async_callback(self.readers.aclose)
 
 
-async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_only: bool) -> Engine:
+async def open_engine(
+    path: str | os.PathLike[str], settings: Settings, on_event: OnEvent, *, read_only: bool
+) -> Engine:
     """Open a database, for writing made, migrated and healed.
+
+    Args:
+        path: of the file.
+        settings: how it is used.
+        on_event: told of checkpoints.
+        read_only: whether it is only read.
 
     Raises:
         OpenError: when there can be no log at `path`.
@@ -86,7 +95,7 @@ async def open_engine(path: str | os.PathLike[str], settings: Settings, *, read_
     _refuse_after_fork(where)
     if read_only:
         return _engine(where, None, await _open_reading(where, settings), 0)
-    store = await SqliteStore.open(where, settings)
+    store = await SqliteStore.open(where, settings, on_event)
     try:
         clock = store.clock
         return _engine(where, store, await SqliteReaders.open(where, settings), clock)
@@ -143,10 +152,3 @@ def _refuse_after_fork(where: Place) -> None:
 def _file_id(path: Path) -> FileId:
     status = path.stat()
     return status.st_dev, status.st_ino
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

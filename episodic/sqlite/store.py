@@ -13,7 +13,8 @@ import aiosqlite
 import orjson
 from anyio import to_thread
 
-from episodic.errors import BusyError, ConflictError, CorruptError, RejectedError
+from episodic.errors import BusyError, ConflictError, CorruptError, RejectedError, StorageError
+from episodic.events import OnEvent
 from episodic.ports import Append, Appended, Repeat, Residue, Resolve
 from episodic.settings import Settings
 from episodic.sqlite.connect import (
@@ -31,6 +32,7 @@ from episodic.sqlite.copying import compact
 from episodic.sqlite.fts import exists, merge_a_little, prepare_index
 from episodic.sqlite.migrate import identify, migrate
 from episodic.sqlite.residue import find_residue
+from episodic.sqlite.wal import FOLDED_AT, WriteAheadLog
 
 __all__ = ["SqliteStore", "metadata_member"]
 
@@ -91,15 +93,14 @@ WHERE sessions.agent_id = line.value ->> 0 AND sessions.session_id = line.value 
 RETURNING sessions.agent_id, sessions.session_id
 """
 
-# Without waiting for readers.
-FOLD = ("PRAGMA busy_timeout = 0", "PRAGMA wal_checkpoint(TRUNCATE)")
-WAIT = "PRAGMA busy_timeout = {}"
+# What is removed lies all over the file: one that is folded in at this size takes 20 ms, at 40 MB up to a second.
+REMOVING_FOLDED_AT = 4 * 2**20
 
-# Seconds that one attempt to purge waits for others, while nobody records.
-PATIENCE = 0.5
+# Seconds that one attempt to purge waits for others, while nothing is recorded.
+PURGE_PATIENCE = 0.5
 
-# Episodes that one piece of a removal takes out, 2 ms; and that one piece of archiving does.
-REMOVED_AT_ONCE = 50
+# Episodes that one piece of a removal takes out, 3 ms; and that one piece of archiving does.
+REMOVED_AT_ONCE = 200
 ARCHIVED_AT_ONCE = 500
 
 # SQLite's own bound on one text is 10^9 bytes, and a batch travels as one.
@@ -119,11 +120,14 @@ class SqliteStore:
         clock: the latest time that the log had given at open, in microseconds.
     """
 
-    def __init__(self, db: aiosqlite.Connection, where: Place, settings: Settings, *, fts: bool) -> None:
+    def __init__(
+        self, db: aiosqlite.Connection, where: Place, settings: Settings, on_event: OnEvent, *, fts: bool
+    ) -> None:
         """Wrap a connection that `open` has prepared."""
         self._db = db
         self._where = where
         self._settings = settings
+        self._wal = WriteAheadLog(db, where, settings.busy_timeout, on_event)
         self.fts = fts
         self.reindexed = 0
         self.clock = 0
@@ -134,8 +138,13 @@ class SqliteStore:
         self._number = secrets.randbelow(2**62) + 1
 
     @classmethod
-    async def open(cls, where: Place, settings: Settings) -> SqliteStore:
+    async def open(cls, where: Place, settings: Settings, on_event: OnEvent) -> SqliteStore:
         """Open the file, make or migrate its schema, and heal its index.
+
+        Args:
+            where: the file.
+            settings: how it is written.
+            on_event: told of checkpoints.
 
         Raises:
             OpenError: when it cannot be a log of ours.
@@ -148,7 +157,7 @@ class SqliteStore:
                     db, where, busy_timeout=settings.busy_timeout, full=settings.durability == "full"
                 )
                 await migrate(db, where.path)
-                store = cls(db, where, settings, fts=await has_fts5(db))
+                store = cls(db, where, settings, on_event, fts=await has_fts5(db))
                 await store._prepare()
         except BaseException:
             await db.close()
@@ -194,7 +203,18 @@ class SqliteStore:
             raise
         return True
 
-    async def _write(self, run: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+    async def _write(self, run: Callable[[], Awaitable[AnswerT]], *, folded_at: int = FOLDED_AT) -> AnswerT:
+        """Run a statement that writes, and fold the write-ahead log in when it has become large.
+
+        Args:
+            run: runs it.
+            folded_at: how large, in bytes.
+        """
+        answer = await self._written(run)
+        await self._wal.keep_short(folded_at)
+        return answer
+
+    async def _written(self, run: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
         """Run a statement that writes.
 
         A statement that fails once it has reached the search index can leave the connection's snapshot open: SQLite
@@ -231,9 +251,16 @@ class SqliteStore:
         return int(count)
 
     async def remove(self) -> int:
-        """Remove some of what was withdrawn, in one transaction; see `ports.Store.remove`."""
-        answer = await self._write(partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,)))
-        return sum(n for (n,) in answer)
+        """Remove some of what was withdrawn, in one transaction; see `ports.Store.remove`.
+
+        Each piece leaves a segment of the index behind. Merged a little each time, they never come to the number at
+        which FTS5 merges large ones at a stretch, which takes a second in a million episodes.
+        """
+        remove = partial(self._db.execute_fetchall, REMOVE, (REMOVED_AT_ONCE,))
+        count = sum(int(n) for (n,) in await self._write(remove, folded_at=REMOVING_FOLDED_AT))
+        if count and self.fts:
+            await self._write(partial(merge_a_little, self._db), folded_at=REMOVING_FOLDED_AT)
+        return count
 
     async def purge(self) -> None:
         """Rewrite the file without free space; see `ports.Store.purge`.
@@ -245,19 +272,11 @@ class SqliteStore:
         if not self.fts and await exists(self._db):
             msg = "the file has a search index, which this SQLite cannot change: it has no FTS5"
             raise RejectedError(msg)
-        if not (await self._fold() and (await to_thread.run_sync(compact, path, PATIENCE)).is_folded):
+        if not (
+            await self._wal.fold(PURGE_PATIENCE) and (await to_thread.run_sync(compact, path, PURGE_PATIENCE)).is_folded
+        ):
             msg = "a reader keeps to an earlier state of the log, so that its write-ahead log cannot be emptied"
             raise BusyError(msg)
-
-    async def _fold(self) -> bool:
-        """Fold the write-ahead log into the file and empty it; tell whether no reader was in the way."""
-        with translated(self._where.path, writing=True):
-            await self._db.execute_fetchall(WAIT.format(int(PATIENCE * 1_000)))
-            try:
-                [(is_pinned, _, _)] = await self._db.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-            finally:
-                await self._db.execute_fetchall(WAIT.format(int(self._settings.busy_timeout * 1_000)))
-        return not is_pinned
 
     async def residue(self, texts: Sequence[str]) -> Residue:
         """Look for texts in the bytes of every file; see `ports.Store.residue`."""
@@ -269,9 +288,8 @@ class SqliteStore:
         The last connection to close would do it, but a tool that follows the log may stay open for days.
         """
         try:
-            for statement in FOLD:
-                await self._db.execute_fetchall(statement)
-        except sqlite3.Error as exc:
+            await self._wal.fold(0)
+        except StorageError as exc:
             logger.warning(
                 "%s: the write-ahead log beside it is needed, it could not be folded in: %s", self._where.path, exc
             )

@@ -72,8 +72,8 @@ async def retain(
 async def erase(*, db: Path, agent_id: str | None, where: Filter | None, dry_run: bool, as_json: bool) -> int:
     """Erase a user or a session to the last byte.
 
-    Or whatever else the options say together. Episodes, search index, free space and write-ahead log are cleared, and then looked through; what is printed is the
-    receipt. Bots wait for some seconds while the file is rewritten.
+    Or whatever else the options say together. Episodes, search index, free space and write-ahead log are cleared, and
+    then looked through; what is printed is the receipt. Bots wait for some seconds while the file is rewritten.
     """
     async with EpisodicLog.open(db, read_only=True) as log:
         receipt = await log.erase(agent_id=agent_id, where=where, dry_run=True)
