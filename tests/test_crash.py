@@ -37,11 +37,17 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(durability: str) ->
 @pytest.mark.parametrize("durability", ["normal", "full"])
 def test_a_power_cut_loses_nothing_that_was_synced_and_breaks_no_file(durability: str) -> None:
     """With every commit synced all receipts survive lost writes; without, the file is whole and ends at some moment."""
-    done = crash("--rounds", "5", "--durability", durability, "--power-cut")
-    assert (done.returncode, done.stderr) == (0, "")
-    figures = json.loads(done.stdout)
-    assert figures["lost_writes"] > 0
-    assert durability == "normal" or figures["acknowledged_and_missing"] == 0
+    lost = 0
+    # A kill between a sync and the next write leaves nothing to lose, now and then in all rounds of a run.
+    for seed in range(1, 11):
+        done = crash("--rounds", "5", "--durability", durability, "--power-cut", "--seed", str(seed))
+        assert (done.returncode, done.stderr) == (0, "")
+        figures = json.loads(done.stdout)
+        assert durability == "normal" or figures["acknowledged_and_missing"] == 0
+        lost += figures["lost_writes"]
+        if lost:
+            break
+    assert lost > 0
 
 
 def test_a_receipt_without_its_row_is_found_out(tmp_path: Path) -> None:

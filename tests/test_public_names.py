@@ -34,6 +34,7 @@ from episodic import (
     Term,
     errors,
 )
+from episodic.events import BatchCommitted, Checkpointed, IndexHealed, QueueFull, SlowBatch, WalGrown
 from episodic.transfer.item import BadLineError
 
 MODULES = sorted(
@@ -89,6 +90,12 @@ FIELDS = {
     Session: "agent_id session_id user_id first last episodes outcome",
     AgentSummary: "agent_id episodes sessions first last",
     Erasure: "state episodes sessions reason looked_at looked_for held",
+    BatchCommitted: "rows seconds queued_rows",
+    SlowBatch: "rows seconds",
+    QueueFull: "queued_rows queued_bytes",
+    Checkpointed: "wal_bytes seconds",
+    WalGrown: "wal_bytes",
+    IndexHealed: "episodes",
 }
 
 

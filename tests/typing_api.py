@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Literal, assert_type
+from typing import Literal, assert_never, assert_type
 
 from episodic import (
     AgentSummary,
@@ -25,6 +25,7 @@ from episodic import (
     Settings,
     Stats,
 )
+from episodic.events import BatchCommitted, Checkpointed, Event, IndexHealed, QueueFull, SlowBatch, WalGrown
 from episodic.model import JSON
 
 
@@ -36,6 +37,27 @@ async def opening() -> None:
         assert_type(log, EpisodicLog)
         assert_type(log.stats(), Stats)
         assert_type(log.stats().mode, Literal["fts", "like"])
+
+
+async def listening() -> None:
+    """What is told is one of a closed set of records."""
+
+    def hear(event: Event) -> None:
+        match event:
+            case BatchCommitted() | SlowBatch():
+                assert_type(event.rows, int)
+                assert_type(event.seconds, float)
+            case QueueFull():
+                assert_type(event.queued_rows, int)
+            case Checkpointed() | WalGrown():
+                assert_type(event.wal_bytes, int)
+            case IndexHealed():
+                assert_type(event.episodes, int)
+            case _:
+                assert_never(event)
+
+    async with EpisodicLog.open("support.db", on_event=hear):
+        pass
 
 
 async def writing(log: EpisodicLog) -> None:

@@ -47,6 +47,7 @@ class WriteAheadLog:
         self._usual = int(busy_timeout * 1_000)
         self._on_event = on_event
         self._again_at = 0
+        self._is_warned = False
         self._is_folding = False
 
     async def keep_short(self, folded_at: int) -> None:
@@ -68,7 +69,7 @@ class WriteAheadLog:
         finally:
             self._is_folding = False
         if is_folded:
-            self._again_at = 0
+            self._again_at, self._is_warned = 0, False
             self._on_event(Checkpointed(before, time.perf_counter() - begun))
         else:
             self._has_grown()
@@ -92,11 +93,11 @@ class WriteAheadLog:
 
     def _has_grown(self) -> None:
         size = wal_bytes(self._where.path)
-        was_told = self._again_at > BOUND
         self._again_at = size + FOLDED_AT
         if size <= BOUND:
             return
-        if not was_told:
+        if not self._is_warned:
+            self._is_warned = True
             logger.warning(
                 "%s: its write-ahead log has grown to %d bytes: a reader keeps to an earlier state of the log",
                 self._where.path,
