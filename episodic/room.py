@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -43,7 +43,9 @@ class Room:
         """
         self._settings = settings
         self._on_full = on_full
-        self._waiting: deque[_Waiter] = deque()
+        # A deque looks through all of them to find the one that gives up; of thousands who give up at once, each does.
+        # And a plain dict steps over all that were taken out before it finds its first.
+        self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
         self.rows = 0
         self.size = 0
         self.is_closed = False
@@ -73,7 +75,7 @@ class Room:
         if self.take_at_once(rows, size):
             return
         waiter = _Waiter(rows, size, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiter)
+        self._waiting[waiter] = None
         self._on_full()
         try:
             with anyio.move_on_after(self._settings.submit_timeout):
@@ -84,7 +86,7 @@ class Room:
             raise
         finally:
             if not waiter.granted and waiter in self._waiting:
-                self._waiting.remove(waiter)
+                del self._waiting[waiter]
                 self._grant()
         if not waiter.granted:
             raise self._full()
@@ -118,8 +120,11 @@ class Room:
         return fits and self.size + size <= self._settings.queue_bytes
 
     def _grant(self) -> None:
-        while self._waiting and self._has(self._waiting[0].rows, self._waiting[0].size):
-            waiter = self._waiting.popleft()
+        while self._waiting:
+            waiter = next(iter(self._waiting))
+            if not self._has(waiter.rows, waiter.size):
+                return
+            del self._waiting[waiter]
             if not waiter.turn.done():
                 waiter.granted = True
                 self.rows += waiter.rows
