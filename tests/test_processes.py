@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 from episodic import EpisodicLog
@@ -179,6 +180,17 @@ def test_four_processes_write_one_file_together(path: Path) -> None:
     receipts = [receipt for answer in answers for receipt in answer]
     assert sorted(receipts) == stored(path)
     assert len({event for _, event in receipts}) == 8_000
+
+
+def test_processes_that_write_one_file_take_turns(path: Path) -> None:
+    """None goes on and on while another waits: their episodes lie among each other in the log, in small parts."""
+    answers = together([start(RECORD_SOME, path, f"p{n}", 6_000) for n in range(2)])
+    first, second = (sorted(number for number, _ in answer) for answer in answers)
+    both = [
+        number for number in sorted(first + second) if max(first[0], second[0]) < number < min(first[-1], second[-1])
+    ]
+    changes = sum((a in owners) != (b in owners) for owners in [set(first)] for a, b in pairwise(both))
+    assert changes > len(both) / 100
 
 
 def test_one_event_from_four_processes_is_one_row(path: Path) -> None:

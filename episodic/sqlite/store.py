@@ -32,6 +32,7 @@ from episodic.sqlite.copying import compact
 from episodic.sqlite.fts import exists, merge_a_little, prepare_index
 from episodic.sqlite.migrate import identify, migrate
 from episodic.sqlite.residue import find_residue
+from episodic.sqlite.turns import POLL, Turns
 from episodic.sqlite.wal import FOLDED_AT, WriteAheadLog
 
 __all__ = ["SqliteStore", "metadata_member"]
@@ -127,7 +128,8 @@ class SqliteStore:
         self._db = db
         self._where = where
         self._settings = settings
-        self._wal = WriteAheadLog(db, where, settings.busy_timeout, on_event)
+        self._wal = WriteAheadLog(db, where, POLL, on_event)
+        self._turns = Turns(settings.busy_timeout)
         self.fts = fts
         self.reindexed = 0
         self.clock = 0
@@ -136,6 +138,7 @@ class SqliteStore:
         self._handed = 0
         self._shift = 1
         self._number = secrets.randbelow(2**62) + 1
+        self._version = 0
 
     @classmethod
     async def open(cls, where: Place, settings: Settings, on_event: OnEvent) -> SqliteStore:
@@ -189,8 +192,17 @@ class SqliteStore:
             raise
         [(next_id, clock, repeats)] = answer
         first_id = next_id - len(rows)
-        self._shift = first_id - place
+        if self._shift != first_id - place:
+            self._shift = first_id - place
+            await self._look_around()
         return Appended(first_id, _repeats(repeats), clock)
+
+    async def _look_around(self) -> None:
+        """Find out whether another process has written: that, or a batch that was refused, shifts the ids."""
+        [(version,)] = await self._db.execute_fetchall("PRAGMA data_version")
+        if version != self._version:
+            self._version = version
+            self._turns.saw_another()
 
     async def _append_expected(self, doc: str, n: int, first_id: int, clock: int) -> bool:
         """Store rows under the ids that are expected to be free; tell whether they were."""
@@ -223,12 +235,12 @@ class SqliteStore:
         """
         with translated(self._where.path, writing=True):
             try:
-                return await run()
+                return await self._turns.take(run)
             except sqlite3.Error as exc:
                 await self._db.execute_fetchall(READ_ANYTHING)
                 if getattr(exc, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY_SNAPSHOT:
                     raise
-            return await run()
+            return await self._turns.take(run)
 
     async def resolve(self, operations: Sequence[Resolve]) -> list[bool]:
         """Set how sessions ended, in one transaction; see `ports.Store.resolve`."""
@@ -311,6 +323,8 @@ class SqliteStore:
         if self._settings.hot_cap is not None:
             await run_script(self._db, statements(read_sql("archive")))
             await self._db.execute("INSERT INTO hot (cap) VALUES (?)", (self._settings.hot_cap,))
+        await self._db.execute(f"PRAGMA busy_timeout = {POLL * 1_000:.0f}")
+        [(self._version,)] = await self._db.execute_fetchall("PRAGMA data_version")
 
     async def _conflict(self, rows: Sequence[bytes]) -> ConflictError:
         """Find the row of a refused batch whose event id has another body, in the log or else in an earlier row."""
