@@ -27,9 +27,55 @@ async def test_a_time_that_is_none_is_damage(filled: Path, sql: Sql, time: str) 
     async with EpisodicLog.open(filled, read_only=True) as log:
         with pytest.raises(CorruptError, match=r"log\.db: the database is damaged; restore a backup"):
             await log.get(2)
-        with pytest.raises(CorruptError, match="the time of an episode is none"):
+        with pytest.raises(CorruptError, match="a value in it cannot be"):
             [episode async for episode in log.scan()]
         assert (await log.get(3)).content == "refund 2"
+
+
+@pytest.mark.parametrize("time", ["9223372036854775807", "'noon'"])
+async def test_a_time_of_a_session_that_is_none_is_damage(filled: Path, sql: Sql, time: str) -> None:
+    """So it is with the first and the last time of a session, by every call that shows them."""
+    sql(f"UPDATE sessions SET last = {time}, outcome = 'success'")  # noqa: S608 - ours
+    async with EpisodicLog.open(filled, read_only=True) as log:
+        for call in (log.sessions("a"), log.agents()):
+            with pytest.raises(CorruptError, match="a value in it cannot be"):
+                await call
+        with pytest.raises(CorruptError, match="a value in it cannot be"):
+            [session async for session in log.resolved()]
+
+
+async def test_an_episode_without_a_text_is_damage(filled: Path) -> None:
+    """A search that meets an episode whose content another program took away says so."""
+    with closing(sqlite3.connect(filled)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'content    TEXT    NOT NULL', 'content TEXT')")
+    with closing(sqlite3.connect(filled)) as db, db:
+        db.execute("UPDATE episodes SET content = NULL WHERE id = 2")
+    async with EpisodicLog.open(filled, read_only=True) as log:
+        for call in (log.search("a", "refund"), log.recall_context("a", "refund")):
+            with pytest.raises(CorruptError, match="a value in it cannot be"):
+                await call
+
+
+async def test_an_author_that_is_no_text_names_nobody(filled: Path, sql: Sql) -> None:
+    """A number that another program wrote as an author is in nobody's way when a search looks for names."""
+    with closing(sqlite3.connect(filled)) as db, db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("UPDATE sqlite_schema SET sql = replace(sql, 'author     TEXT', 'author')")
+    sql("UPDATE episodes SET author = 17 WHERE id = 2")
+    async with EpisodicLog.open(filled, read_only=True) as log:
+        assert len((await log.search("a", "refund")).hits) == 3
+
+
+async def test_a_schema_that_is_no_text_is_damage(filled: Path) -> None:
+    """A file whose schema has a byte that is no UTF-8 is told as damaged, by whoever opens it in whatever way."""
+    stored = filled.read_bytes()
+    filled.write_bytes(stored.replace(b"CREATE INDEX episodes_by_session", b"CREATE INDEX episodes_by_\xffession"))
+    assert filled.read_bytes() != stored
+    for read_only in (False, True):
+        with pytest.raises(CorruptError, match=r"log\.db: the database is damaged"):
+            async with EpisodicLog.open(filled, read_only=read_only) as log:
+                await log.recent("a")
 
 
 async def test_a_log_without_its_state_is_damaged(filled: Path, sql: Sql) -> None:

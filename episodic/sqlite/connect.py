@@ -20,6 +20,7 @@ from episodic.errors import (
     BusyError,
     CorruptError,
     DiskFullError,
+    EpisodicError,
     NotOurFileError,
     OpenError,
     ReadOnlyError,
@@ -40,6 +41,7 @@ __all__ = [
     "run_script",
     "statements",
     "translated",
+    "undamaged",
     "wal_bytes",
 ]
 
@@ -194,11 +196,15 @@ async def leave_nothing(where: Place) -> None:
     """Take away the empty WAL that reading a file alone has made: what may write and leaves last does it."""
     if not where.is_tidy or not _wal(where.path).exists() or not where.path.exists():
         return
-    db = await _connect(where, "rw", 0)
+    try:
+        db = await _connect(where, "rw", 0)
+    except EpisodicError:
+        # What is wrong with the file is told by whoever reads it.
+        return
     try:
         await db.execute_fetchall("SELECT count(*) FROM sqlite_schema")
-    except sqlite3.Error:
-        # Another process has come meanwhile, and takes it away when it leaves.
+    except (sqlite3.Error, UnicodeDecodeError):
+        # So it is here; or another process has come meanwhile, and takes it away when it leaves.
         return
     finally:
         await db.close()
@@ -303,6 +309,20 @@ def translated(path: Path, *, writing: bool = False) -> Iterator[None]:
     except OSError as exc:
         msg = f"{path}: {exc.strerror or exc}"
         raise OpenError(msg) from exc
+
+
+@contextmanager
+def undamaged(path: Path) -> Iterator[None]:
+    """Turn what cannot be made of an answer inside the block into an error: another program, or a bit, has changed it.
+
+    Args:
+        path: the file, for messages.
+    """
+    try:
+        yield
+    except (OverflowError, TypeError, ValueError) as exc:
+        msg = f"{path}: {DAMAGED} (a value in it cannot be: {exc})"
+        raise CorruptError(msg) from exc
 
 
 def _kind(code: int, *, writing: bool) -> tuple[type[StorageError], str]:

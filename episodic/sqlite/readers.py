@@ -12,10 +12,10 @@ from typing import cast
 import orjson
 
 from episodic.codec import decode_episode, decode_session, from_micros, to_micros
-from episodic.errors import CorruptError, RejectedError
+from episodic.errors import RejectedError
 from episodic.model import AgentSummary, Episode, Filter, Session
 from episodic.ports import Cursor, Extent, Scope
-from episodic.sqlite.connect import DAMAGED
+from episodic.sqlite.connect import undamaged
 from episodic.sqlite.filters import conditions, episodes
 from episodic.sqlite.order import newest_first, oldest_first
 from episodic.sqlite.searching import SearchingReader
@@ -181,7 +181,8 @@ class SqliteReader(SearchingReader):
             if len(rows) == await self._answer(COUNT_SESSIONS, (scope.agent_id,)):
                 break
             window *= WINDOW_GROWTH
-        return [decode_session(row) for row in rows]
+        with undamaged(self._where.path):
+            return [decode_session(row) for row in rows]
 
     async def resolved(
         self, scope: Scope, *, limit: int, upto: int, after: tuple[str, str] | None = None
@@ -191,12 +192,14 @@ class SqliteReader(SearchingReader):
         behind = "true" if after is None else "(s.agent_id, s.session_id) > (?, ?)"
         given = (*(after or ()), upto, *parameters, limit)
         rows = cast("list[list[object]]", await self._answer(RESOLVED.format(behind, condition), given))
-        return [decode_session(row) for row in rows]
+        with undamaged(self._where.path):
+            return [decode_session(row) for row in rows]
 
     async def agents(self) -> list[AgentSummary]:
         """Return every agent, the one with most episodes first."""
         rows = cast("list[tuple[str, int, int, int, int]]", await self._answer(AGENTS, ()))
-        return [AgentSummary(*row[:3], from_micros(row[3]), from_micros(row[4])) for row in rows]
+        with undamaged(self._where.path):
+            return [AgentSummary(*row[:3], from_micros(row[3]), from_micros(row[4])) for row in rows]
 
     def _of_each_agent(self, scope: Scope) -> tuple[str, str, tuple[object, ...]]:
         """Return the table with its index, the condition and its parameters of a scope that may be of all agents."""
@@ -214,9 +217,5 @@ class SqliteReader(SearchingReader):
         return self._decoded(await self._answer(sql, parameters))
 
     def _decoded(self, rows: object) -> list[Episode]:
-        """Decode episodes; another program may have written what ours never would."""
-        try:
+        with undamaged(self._where.path):
             return [decode_episode(row) for row in cast("list[list[object]]", rows)]
-        except (OverflowError, TypeError) as exc:
-            msg = f"{self._where.path}: {DAMAGED} (the time of an episode is none: {exc})"
-            raise CorruptError(msg) from exc

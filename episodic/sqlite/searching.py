@@ -14,7 +14,7 @@ import orjson
 
 from episodic.folding import ANY_ENDING, spelled
 from episodic.ports import Lookup, Neighbourhood, Scope, Span, Surroundings, Survey
-from episodic.sqlite.connect import Place, translated
+from episodic.sqlite.connect import Place, translated, undamaged
 from episodic.sqlite.filters import Indexes, conditions, episodes, is_narrowed, looked_up, stays
 from episodic.sqlite.frequencies import Counted, Frequencies
 from episodic.sqlite.fts import ID_BITS, ID_MASK, is_told_apart, match
@@ -157,7 +157,8 @@ FROM json_each(?) AS wanted CROSS JOIN episodes AS c ON c.id = wanted.value
 # Two flat arrays: twice the id, and one more where the turn asks; and the authors.
 TURNS = """
 SELECT json_array(
-    json_group_array(e.id * 2 + (substr(rtrim(e.content), -1) = '?')), json_group_array(e.author)
+    json_group_array(e.id * 2 + (substr(rtrim(e.content), -1) = '?')),
+    json_group_array(CASE typeof(e.author) WHEN 'text' THEN e.author END)
 )
 FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value
 """
@@ -288,8 +289,9 @@ class SearchingReader:
         ]
         turns = {number for one in around for number in (one.episode_id, *one.before, *one.after)}
         numbers, names = cast("tuple[list[int], list[str | None]]", await self._answer(TURNS, (_array(sorted(turns)),)))
-        asking = frozenset(number >> 1 for number in numbers if number & 1)
-        authors = {number >> 1: name for number, name in zip(numbers, names, strict=True) if name is not None}
+        with undamaged(self._where.path):
+            asking = frozenset(number >> 1 for number in numbers if number & 1)
+            authors = {number >> 1: name for number, name in zip(numbers, names, strict=True) if name is not None}
         return Neighbourhood(around, asking, authors)
 
     async def _answer(self, sql: str, parameters: Sequence[object]) -> object:
