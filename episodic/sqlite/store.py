@@ -122,7 +122,14 @@ class SqliteStore:
     """
 
     def __init__(
-        self, db: aiosqlite.Connection, where: Place, settings: Settings, on_event: OnEvent, *, fts: bool
+        self,
+        db: aiosqlite.Connection,
+        appending: aiosqlite.Cursor,
+        where: Place,
+        settings: Settings,
+        on_event: OnEvent,
+        *,
+        fts: bool,
     ) -> None:
         """Wrap a connection that `open` has prepared."""
         self._db = db
@@ -133,6 +140,10 @@ class SqliteStore:
         self.fts = fts
         self.reindexed = 0
         self.clock = 0
+        # One for all batches: a cursor that is made for each dies in the event loop's thread, and resets there the
+        # statement that the next batch runs in the connection's. Until then the loop stands still, and what comes of
+        # it may be "bad parameter or other API misuse".
+        self._appending = appending
         # Rows handed to SQLite since open, and what must be added to get the id of the next one: that changes when
         # another process writes or a batch is refused.
         self._handed = 0
@@ -160,7 +171,7 @@ class SqliteStore:
                     db, where, busy_timeout=settings.busy_timeout, full=settings.durability == "full"
                 )
                 await migrate(db, where.path)
-                store = cls(db, where, settings, on_event, fts=await has_fts5(db))
+                store = cls(db, await db.cursor(), where, settings, on_event, fts=await has_fts5(db))
                 await store._prepare()
         except BaseException:
             await db.close()
@@ -208,7 +219,8 @@ class SqliteStore:
         """Store rows under the ids that are expected to be free; tell whether they were."""
         try:
             # Of the ways to run one statement, the one that asks SQLite least afterwards.
-            await self._write(partial(self._db.executemany, APPEND_EXPECTED, [(doc, n, first_id, clock, self._number)]))
+            row = (doc, n, first_id, clock, self._number)
+            await self._write(partial(self._appending.executemany, APPEND_EXPECTED, [row]))
         except RejectedError as exc:
             if STALE_MARK in str(exc):
                 return False
