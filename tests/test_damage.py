@@ -106,3 +106,16 @@ async def test_an_error_while_reading_says_nothing_of_what_was_stored(filled: Pa
         with pytest.raises(StorageError, match="the database failed") as caught:
             await log.recent("a")
     assert "stored" not in str(caught.value)
+
+
+async def test_a_text_that_is_none_is_damage_and_quoted_to_nobody(filled: Path, sql: Sql) -> None:
+    """A byte that is no UTF-8 in one user's episode shows nothing of it to whoever meets it."""
+    sql("UPDATE episodes SET content = CAST(x'ff736563726574' AS TEXT), author = CAST(x'ff736563726574' AS TEXT)")
+    async with EpisodicLog.open(filled, read_only=True) as log:
+        for call in (log.get(2), log.recent("a"), log.search("a", "refund"), log.recall_context("a", "refund")):
+            with pytest.raises(CorruptError, match=r"a text in it is no UTF-8") as caught:
+                await call
+            assert "secret" not in str(caught.value)
+            assert caught.value.__cause__ is None
+        with pytest.raises(CorruptError, match=r"no UTF-8"):
+            [episode async for episode in log.replay("s")]

@@ -271,6 +271,7 @@ def statements(script: str) -> Iterator[str]:
 
 
 DAMAGED = "the database is damaged; restore a backup or recover it"
+NO_TEXT = "Could not decode to UTF-8"
 # For each kind of failure its error, what happened, and what to do.
 _KINDS: dict[int, tuple[type[StorageError], str, str]] = {
     sqlite3.SQLITE_BUSY: (BusyError, "another process held the database for too long", ""),
@@ -300,6 +301,10 @@ def translated(path: Path, *, writing: bool = False) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as exc:
+        if str(exc).startswith(NO_TEXT):
+            # Python's message quotes all of the text, which may be anybody's.
+            msg = f"{path}: {DAMAGED} (a text in it is no UTF-8)"
+            raise CorruptError(msg) from None
         kind, said = _kind(getattr(exc, "sqlite_errorcode", 0) & 0xFF, writing=writing)
         msg = f"{path}: {said} (SQLite: {exc})"
         raise kind(msg) from exc

@@ -318,7 +318,11 @@ class SqliteStore:
                 "%s: the write-ahead log beside it is needed, it could not be folded in: %s", self._where.path, exc
             )
         finally:
-            await self._db.close()
+            try:
+                # One that is open keeps the connection from letting go of the file.
+                await self._appending.close()
+            finally:
+                await self._db.close()
 
     async def _prepare(self) -> None:
         state = list(await self._db.execute_fetchall("SELECT next_id, clock FROM log_state"))

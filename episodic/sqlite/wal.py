@@ -83,7 +83,7 @@ class WriteAheadLog:
         Raises:
             StorageError: the disk is full, or failed.
         """
-        with translated(self._where.path, writing=True):
+        with translated(self._where.path):
             try:
                 await self._db.executescript(FOLD.format(int(patience * 1_000), self._usual))
             except sqlite3.Error:
