@@ -85,8 +85,10 @@ class Removing(ABC):
                 log is opened again.
         """
         before = _instant(older_than)
-        until = before if where is None or where.until is None else min(before, where.until)
-        scope = scope_of(agent_id, replace(where or Filter(), until=until))
+        scope = scope_of(agent_id, where)
+        held = scope.where or Filter()
+        until = before if held.until is None else min(before, held.until)
+        scope = Scope(scope.agent_id, replace(held, until=until))
         if dry_run:
             async with self._reading().borrow() as reader:
                 return (await reader.extent(scope)).episodes
