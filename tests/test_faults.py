@@ -69,7 +69,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(scenario: str, path: Path, library: Path) -> subprocess.CompletedProcess[str]:
     """Run a scenario on a failing disk."""
     order = path.with_name("order")
-    env = os.environ | {"LD_PRELOAD": str(library), "FAILING_DISK_FILE": str(path), "FAILING_DISK_ORDER": str(order)}
+    preloaded = {"LD_PRELOAD": str(library), "FAILING_DISK_FILE": str(path), "FAILING_DISK_ORDER": str(order)}
+    env = os.environ | preloaded | {"PYTHONPATH": str(ROOT)}
     code = f"from tests.test_faults import main; main({scenario!r}, {os.fspath(path)!r}, {os.fspath(order)!r})"
     command = [sys.executable, "-W", "error", "-c", code]
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
