@@ -22,6 +22,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "log_files.h"
+
 enum { WRITE = 1, TRUNCATE = 2, SYNC = 3 };
 
 typedef ssize_t (*pwrite_function)(int, const void *, size_t, off_t);
@@ -30,30 +32,6 @@ typedef int (*truncate_function)(int, off_t);
 typedef int (*sync_function)(int);
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-
-static void *real(const char *name) {
-    void *function = dlsym(RTLD_NEXT, name);
-    if (!function) {
-        fprintf(stderr, "lost_writes: there is no %s\n", name);
-        abort();
-    }
-    return function;
-}
-
-/* 0 for the database, 1 for its write-ahead log, -1 for any other file. */
-static int which(int fd) {
-    const char *database = getenv("LOST_WRITES_FILE");
-    char link[64], path[4096];
-    if (!database) return -1;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length <= 0) return -1;
-    path[length] = 0;
-    size_t known = strlen(database);
-    if (strncmp(path, database, known)) return -1;
-    if (!path[known]) return 0;
-    return strcmp(path + known, "-wal") ? -1 : 1;
-}
 
 static int journal(void) {
     static int fd = -1;
@@ -85,7 +63,7 @@ static void note(int64_t kind, int file, int64_t offset, int fd, const void *fre
 
 static ssize_t noted_pwrite(const char *name, int fd, const void *data, size_t length, off_t offset) {
     pwrite_function go_on = (pwrite_function)real(name);
-    int file = which(fd);
+    int file = which(fd, getenv("LOST_WRITES_FILE"));
     if (file < 0) return go_on(fd, data, length, offset);
     pthread_mutex_lock(&turn);
     note(WRITE, file, offset, fd, data, (int64_t)length);
@@ -104,7 +82,7 @@ ssize_t pwrite64(int fd, const void *data, size_t length, off_t offset) {
 
 ssize_t write(int fd, const void *data, size_t length) {
     write_function go_on = (write_function)real("write");
-    int file = which(fd);
+    int file = which(fd, getenv("LOST_WRITES_FILE"));
     if (file < 0) return go_on(fd, data, length);
     pthread_mutex_lock(&turn);
     note(WRITE, file, lseek(fd, 0, SEEK_CUR), fd, data, (int64_t)length);
@@ -115,7 +93,7 @@ ssize_t write(int fd, const void *data, size_t length) {
 
 static int noted_truncate(const char *name, int fd, off_t length) {
     truncate_function go_on = (truncate_function)real(name);
-    int file = which(fd);
+    int file = which(fd, getenv("LOST_WRITES_FILE"));
     if (file < 0) return go_on(fd, length);
     pthread_mutex_lock(&turn);
     note(TRUNCATE, file, length, fd, NULL, 0);
@@ -130,7 +108,7 @@ int ftruncate64(int fd, off_t length) { return noted_truncate("ftruncate64", fd,
 
 static int noted_sync(const char *name, int fd) {
     sync_function go_on = (sync_function)real(name);
-    int file = which(fd);
+    int file = which(fd, getenv("LOST_WRITES_FILE"));
     int done = go_on(fd);
     if (file >= 0 && !done) {
         pthread_mutex_lock(&turn);

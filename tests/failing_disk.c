@@ -16,33 +16,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static void *real(const char *name) {
-    void *function = dlsym(RTLD_NEXT, name);
-    if (!function) {
-        fprintf(stderr, "failing_disk: there is no %s\n", name);
-        abort();
-    }
-    return function;
-}
-
-/* 0 for the database, 1 for its write-ahead log, -1 for any other file. */
-static int which(int fd) {
-    const char *database = getenv("FAILING_DISK_FILE");
-    char link[64], path[4096];
-    if (!database) return -1;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length <= 0) return -1;
-    path[length] = 0;
-    size_t known = strlen(database);
-    if (strncmp(path, database, known)) return -1;
-    if (!path[known]) return 0;
-    return strcmp(path + known, "-wal") ? -1 : 1;
-}
+#include "../scripts/log_files.h"
 
 /* Tell whether a call of a kind on a file is to fail, and set errno if it is. */
 static int fails(char kind, int fd) {
-    int file = which(fd);
+    int file = which(fd, getenv("FAILING_DISK_FILE"));
     if (file < 0) return 0;
     const char *path = getenv("FAILING_DISK_ORDER");
     FILE *order = path ? fopen(path, "re") : NULL;
