@@ -43,6 +43,7 @@ __all__ = [
     "translated",
     "undamaged",
     "wal_bytes",
+    "wal_of",
 ]
 
 # `->>` came with 3.38; RETURNING, which hands a batch's ids back in its own statement, with 3.35.
@@ -55,8 +56,10 @@ WAL_SWITCH_PAUSE = 0.01
 WRITER_PRAGMAS = (
     "PRAGMA cache_size = -65536",
     "PRAGMA temp_store = MEMORY",
-    # The store does it itself, which tells it how that went.
+    # The store does it itself, which tells it how that went; see wal.py.
     "PRAGMA wal_autocheckpoint = 0",
+    # Where a reader has let the write-ahead log grow, it is cut back to this once it is begun anew.
+    "PRAGMA journal_size_limit = 67108864",
 )
 READER_PRAGMAS = (
     "PRAGMA query_only = ON",
@@ -110,7 +113,7 @@ def _reading_place(target: Path) -> Place:
     if not _stands(target):
         msg = f"there is no log at {target}; check the path"
         raise OpenError(msg)
-    is_tidy = not _wal(target).exists()
+    is_tidy = not wal_of(target).exists()
     return Place(target, read_only=True, immutable=is_tidy and not os.access(target.parent, os.W_OK), is_tidy=is_tidy)
 
 
@@ -122,14 +125,15 @@ def _writing_place(target: Path) -> Place:
     return Place(target, read_only=False, immutable=False, is_tidy=False)
 
 
-def _wal(path: Path) -> Path:
+def wal_of(path: Path) -> Path:
+    """Return where the write-ahead log of a file is."""
     return path.with_name(f"{path.name}-wal")
 
 
 def wal_bytes(path: Path) -> int:
     """Return the size of the write-ahead log beside a file, 0 where there is none."""
     try:
-        return _wal(path).stat().st_size
+        return wal_of(path).stat().st_size
     except FileNotFoundError:
         return 0
 
@@ -194,7 +198,7 @@ async def connect_reader(where: Place, *, busy_timeout: float) -> aiosqlite.Conn
 
 async def leave_nothing(where: Place) -> None:
     """Take away the empty WAL that reading a file alone has made: what may write and leaves last does it."""
-    if not where.is_tidy or not _wal(where.path).exists() or not where.path.exists():
+    if not where.is_tidy or not wal_of(where.path).exists() or not where.path.exists():
         return
     try:
         db = await _connect(where, "rw", 0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
+from typing import NamedTuple
 
 import aiosqlite
 
 from episodic.errors import StorageError
 from episodic.events import Checkpointed, OnEvent, WalGrown
-from episodic.sqlite.connect import Place, translated, wal_bytes
+from episodic.sqlite.connect import Place, translated, wal_of
 
 __all__ = ["FOLDED_AT", "WriteAheadLog"]
 
@@ -19,15 +19,37 @@ __all__ = ["FOLDED_AT", "WriteAheadLog"]
 FOLDED_AT = 40 * 2**20
 BOUND = 128 * 2**20
 
-# Seconds that folding waits for readers, which mostly have their answer in a hundredth of that. Nothing is recorded
+# Its file is then written over from its beginning: one that is cut off and grows anew costs a sixth of the write rate.
+BEGIN_ANEW = "PRAGMA wal_checkpoint(RESTART)"
+CUT_OFF = "PRAGMA wal_checkpoint(TRUNCATE)"
+WAIT = "PRAGMA busy_timeout = {}"
+
+# Seconds that folding waits for readers, which mostly have their answer in a tenth of that. Nothing is recorded
 # meanwhile.
 PATIENCE = 0.1
 
-# One script, so that no other statement waits for others only so long.
-FOLD = "PRAGMA busy_timeout = {}; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = {}"
-WAIT = "PRAGMA busy_timeout = {}"
+# Of its format (https://sqlite.org/fileformat2.html#walformat), in bytes.
+HEADER = 32
+PAGE_SIZE = slice(8, 12)
+SALTS = slice(16, 24)
+FRAME_HEADER = 24
+FRAME_SALTS = slice(8, 16)
 
 logger = logging.getLogger("episodic")
+
+
+class _Head(NamedTuple):
+    """What its first bytes say.
+
+    Attributes:
+        salts: which its frames bear, too, if they were written since it was begun anew.
+        frame_size: of each frame, in bytes.
+        size: which what was written since then has at the least.
+    """
+
+    salts: bytes
+    frame_size: int
+    size: int
 
 
 class WriteAheadLog:
@@ -44,9 +66,11 @@ class WriteAheadLog:
         """
         self._db = db
         self._where = where
+        self._file = wal_of(where.path)
         self._usual = int(busy_timeout * 1_000)
         self._on_event = on_event
-        self._again_at = 0
+        # The salts that were there at the last attempt, and the size to which frames with them must come for another.
+        self._tried, self._again_at = b"", 0
         self._is_warned = False
         self._is_folding = False
 
@@ -56,23 +80,24 @@ class WriteAheadLog:
         Args:
             folded_at: how large, in bytes.
         """
-        before = wal_bytes(self._where.path)
-        if before < max(folded_at, self._again_at) or self._is_folding:
+        if self._is_folding or (head := self._due(folded_at)) is None:
             return
         begun = time.perf_counter()
         self._is_folding = True
         try:
-            is_folded = await self.fold(PATIENCE)
+            is_folded, frames = await self._checkpoint(BEGIN_ANEW, PATIENCE)
         except StorageError as exc:
             logger.warning("folding the write-ahead log into the file failed, and is tried again: %s", exc)
-            is_folded = False
+            is_folded, frames = False, 0
         finally:
             self._is_folding = False
+        size = max(head.size, HEADER + frames * head.frame_size)
+        self._tried, self._again_at = head.salts, size + FOLDED_AT
         if is_folded:
-            self._again_at, self._is_warned = 0, False
-            self._on_event(Checkpointed(before, time.perf_counter() - begun))
+            self._is_warned = False
+            self._on_event(Checkpointed(size, time.perf_counter() - begun))
         else:
-            self._has_grown()
+            self._tell_grown(size)
 
     async def fold(self, patience: float) -> bool:
         """Fold it into the file and empty it; tell whether no reader was in the way.
@@ -83,17 +108,37 @@ class WriteAheadLog:
         Raises:
             StorageError: the disk is full, or failed.
         """
-        with translated(self._where.path):
-            try:
-                await self._db.executescript(FOLD.format(int(patience * 1_000), self._usual))
-            except sqlite3.Error:
-                await self._db.execute_fetchall(WAIT.format(self._usual))
-                raise
-        return not wal_bytes(self._where.path)
+        is_folded, _ = await self._checkpoint(CUT_OFF, patience)
+        return is_folded
 
-    def _has_grown(self) -> None:
-        size = wal_bytes(self._where.path)
-        self._again_at = size + FOLDED_AT
+    async def _checkpoint(self, statement: str, patience: float) -> tuple[bool, int]:
+        """Tell whether all of it was folded in, and how many frames it had."""
+        with translated(self._where.path):
+            await self._db.execute_fetchall(WAIT.format(int(patience * 1_000)))
+            try:
+                [(is_busy, frames, _)] = await self._db.execute_fetchall(statement)
+            finally:
+                await self._db.execute_fetchall(WAIT.format(self._usual))
+        # There is no number while another process is at it.
+        return not is_busy, max(frames, 0)
+
+    def _due(self, folded_at: int) -> _Head | None:
+        """Return its head if what was written since it was begun anew is large enough.
+
+        Behind that are older frames, which bear other salts.
+        """
+        try:
+            with self._file.open("rb", buffering=0) as wal:
+                header = wal.read(HEADER)
+                salts, frame_size = header[SALTS], FRAME_HEADER + int.from_bytes(header[PAGE_SIZE])
+                size = max(folded_at, self._again_at) if salts == self._tried else folded_at
+                wal.seek(HEADER + (size - HEADER) // frame_size * frame_size)
+                is_due = bool(header) and wal.read(FRAME_HEADER)[FRAME_SALTS] == salts
+        except FileNotFoundError:
+            return None
+        return _Head(salts, frame_size, size) if is_due else None
+
+    def _tell_grown(self, size: int) -> None:
         if size <= BOUND:
             return
         if not self._is_warned:
