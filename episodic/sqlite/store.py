@@ -318,6 +318,7 @@ class SqliteStore:
                 "%s: the write-ahead log beside it is needed, it could not be folded in: %s", self._where.path, exc
             )
         finally:
+            self._wal.close()
             try:
                 # One that is open keeps the connection from letting go of the file.
                 await self._appending.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import os
 import time
+from io import FileIO
 from typing import NamedTuple
 
 import aiosqlite
@@ -66,7 +69,8 @@ class WriteAheadLog:
         """
         self._db = db
         self._where = where
-        self._file = wal_of(where.path)
+        # Kept open: nobody takes the file away while the connection is.
+        self._file: FileIO | None = None
         self._usual = int(busy_timeout * 1_000)
         self._on_event = on_event
         # The salts that were there at the last attempt, and the size to which frames with them must come for another.
@@ -111,14 +115,17 @@ class WriteAheadLog:
         is_folded, _ = await self._checkpoint(CUT_OFF, patience)
         return is_folded
 
+    def close(self) -> None:
+        """Look at it no more."""
+        if self._file is not None:
+            self._file.close()
+
     async def _checkpoint(self, statement: str, patience: float) -> tuple[bool, int]:
         """Tell whether all of it was folded in, and how many frames it had."""
+        # Handed over in one go: between them would be another batch each, behind which who waits for this one waits.
+        script = (WAIT.format(int(patience * 1_000)), statement, WAIT.format(self._usual))
         with translated(self._where.path):
-            await self._db.execute_fetchall(WAIT.format(int(patience * 1_000)))
-            try:
-                [(is_busy, frames, _)] = await self._db.execute_fetchall(statement)
-            finally:
-                await self._db.execute_fetchall(WAIT.format(self._usual))
+            _, [(is_busy, frames, _)], _ = await asyncio.gather(*map(self._db.execute_fetchall, script))
         # There is no number while another process is at it.
         return not is_busy, max(frames, 0)
 
@@ -128,15 +135,15 @@ class WriteAheadLog:
         Behind that are older frames, which bear other salts.
         """
         try:
-            with self._file.open("rb", buffering=0) as wal:
-                header = wal.read(HEADER)
-                salts, frame_size = header[SALTS], FRAME_HEADER + int.from_bytes(header[PAGE_SIZE])
-                size = max(folded_at, self._again_at) if salts == self._tried else folded_at
-                wal.seek(HEADER + (size - HEADER) // frame_size * frame_size)
-                is_due = bool(header) and wal.read(FRAME_HEADER)[FRAME_SALTS] == salts
+            self._file = self._file or wal_of(self._where.path).open("rb", buffering=0)
         except FileNotFoundError:
             return None
-        return _Head(salts, frame_size, size) if is_due else None
+        handle = self._file.fileno()
+        header = os.pread(handle, HEADER, 0)
+        salts, frame_size = header[SALTS], FRAME_HEADER + int.from_bytes(header[PAGE_SIZE])
+        size = max(folded_at, self._again_at) if salts == self._tried else folded_at
+        last = os.pread(handle, FRAME_HEADER, HEADER + (size - HEADER) // frame_size * frame_size)
+        return _Head(salts, frame_size, size) if header and last[FRAME_SALTS] == salts else None
 
     def _tell_grown(self, size: int) -> None:
         if size <= BOUND:
