@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from episodic.errors import EpisodicError
+from episodic.errors import EpisodicError, own
 from episodic.ports import Append, Appended, Resolve
 
 __all__ = ["Call", "Calls", "Entry", "Errand", "Resolution", "fail", "next_batch", "part"]
@@ -139,9 +139,7 @@ def part(appended: Appended, offset: int, rows: int) -> Appended:
 
 
 def fail(calls: Sequence[Call], error: EpisodicError) -> None:
-    """Give each waiter an error of its own, since a raised exception collects the traceback of who raises it."""
+    """Give each waiter an error of its own."""
     for call in calls:
         if not call.answer.done():
-            own = type(error)(*error.args)
-            own.__cause__ = error.__cause__
-            call.answer.set_exception(own)
+            call.answer.set_exception(own(error))

@@ -140,3 +140,21 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001 - a stranger's repr, or an integer of thousands of digits
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+
+
+def own(error: EpisodicError) -> EpisodicError:
+    """Copy an error for one more who waits for the same, since a raised one collects the traceback of who raises it."""
+    copy = type(error)(*error.args)
+    copy.__cause__ = error.__cause__
+    return copy
+
+
+def as_ours(error: Exception) -> EpisodicError:
+    """Make an error of ours of one that nobody foresaw, on the way to who waits."""
+    if isinstance(error, EpisodicError):
+        return error
+    ours = StorageError(
+        f"writing failed with {error!r}; whether it was done is unknown: repeat the call, a record with its event_id"
+    )
+    ours.__cause__ = error
+    return ours

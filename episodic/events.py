@@ -15,8 +15,8 @@ class BatchCommitted:
 
     Attributes:
         rows: its episodes.
-        seconds: from when it was handed to the database until it was committed; the batch before it may take part of
-            that.
+        seconds: from when it was handed to the database until it can be acknowledged; the batch before it may take part
+            of that, and a checkpoint that it has caused.
         queued_rows: episodes that wait or are being committed after it.
     """
 
@@ -57,7 +57,7 @@ class Checkpointed:
 
     Attributes:
         wal_bytes: its size before.
-        seconds: how long that took, during which nothing was committed.
+        seconds: how long that took; a batch that was handed over before it may take part of that.
     """
 
     wal_bytes: int
@@ -66,7 +66,7 @@ class Checkpointed:
 
 @dataclass(frozen=True, slots=True)
 class WalGrown:
-    """The write-ahead log is over its bound and cannot be folded in: a reader keeps to an earlier state.
+    """The write-ahead log is over its bound and cannot be folded in: mostly a reader keeps to an earlier state.
 
     A backup, a tool that was paused, a transaction that was left open. Comes again each time it has grown by a further
     piece, and the first time as a warning in Python's logging.

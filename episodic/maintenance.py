@@ -15,8 +15,9 @@ from pathlib import Path
 from anyio import to_thread
 
 from episodic.health import Finding
+from episodic.sqlite import copying
 from episodic.sqlite.connect import Place, leave_nothing, place
-from episodic.sqlite.copying import BUSY_TIMEOUT, Compacted, OnPages, compact, copy_log
+from episodic.sqlite.copying import BUSY_TIMEOUT, Compacted, OnPages, copy_log
 from episodic.sqlite.examining import examine, rebuild_index
 
 __all__ = ["Compacted", "back_up", "diagnose", "repair", "restore", "vacuum"]
@@ -86,7 +87,7 @@ async def vacuum(path: str | os.PathLike[str], *, busy_timeout: float = BUSY_TIM
         BusyError: others held it for too long; nothing was changed.
         DiskFullError: there is no room for a second copy of it, which this needs for a while; nothing was changed.
     """
-    return await to_thread.run_sync(compact, place(path, read_only=False).path, busy_timeout)
+    return await to_thread.run_sync(copying.vacuum, place(path, read_only=False).path, busy_timeout)
 
 
 async def diagnose(path: str | os.PathLike[str], *, deep: bool = False) -> list[Finding]:

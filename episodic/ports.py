@@ -121,14 +121,20 @@ class Store(Journal, Protocol):
     async def remove(self) -> int:
         """Remove a few of the withdrawn episodes, and return how many; 0 when there were none."""
 
-    async def purge(self) -> None:
-        """Leave no bytes of removed episodes in any file; nothing else may be under way in the store.
+    async def purge(self) -> int:
+        """Leave no bytes of removed episodes in any file; no call of the journal may be under way in the store.
+
+        Returns:
+            After how many removals that was, for `note_clean`.
 
         Raises:
             BusyError: a reader or another writer was in the way, for a second or two.
             DiskFullError: there is no room for a second copy of the file.
             RejectedError: this build of the engine cannot do it.
         """
+
+    async def note_clean(self, ended: int) -> None:
+        """Note that no file holds bytes of removed episodes, unless more than so many removals have ended."""
 
     async def residue(self, texts: Sequence[str]) -> Residue:
         """Look for texts in the bytes of every file, apart from what episodes that are still there hold as well."""

@@ -25,9 +25,10 @@ class Erasure:
         sessions: how many sessions lost episodes, or would.
         reason: why it is pending.
         looked_at: bytes of the log's files that were read to look for erased texts.
-        looked_for: erased texts that were looked for: the beginnings of up to 64 of the erased contents and metadata,
-            and the names that were asked for.
-        held: those of them that are still there because other episodes hold them, too.
+        looked_for: erased texts that were looked for, up to 64: the names that were asked for, and the beginnings of
+            contents, authors, event ids and metadata of some episodes. What an earlier call has erased is not known
+            any more.
+        held: those of them that are there because what was not erased holds them, too.
     """
 
     state: Literal["counted", "done", "pending"]
@@ -48,9 +49,19 @@ class Erasure:
                 f"Pending: {what} are out of every answer, but bytes of them may still be in the file: {self.reason}. "
                 f"Erase once more to go on. {BEYOND}"
             )
-        others = f"; {self.held:,} of these stand there as other episodes hold them too" if self.held else ""
+        if not self.looked_at:
+            return f"Done: {what} are in this scope, and no bytes of removed ones in the file; nothing was changed."
         return (
-            f"Done: {what} are erased. The search index was merged and the file rewritten without them, its "
-            f"write-ahead log is empty, and of {self.looked_for:,} erased texts none was found among all "
-            f"{self.looked_at:,} bytes{others}. {BEYOND}"
+            f"Done: {what} are erased. The search index was merged, the file rewritten without them and its "
+            f"write-ahead log emptied. {self._looked()} {BEYOND}"
+        )
+
+    def _looked(self) -> str:
+        if not self.looked_for:
+            return "No text of them is known any more that could be looked for."
+        if not self.held:
+            return f"Of {self.looked_for:,} erased texts none was found among all {self.looked_at:,} bytes."
+        return (
+            f"Of {self.looked_for:,} erased texts {self.held:,} stand among all {self.looked_at:,} bytes, where what "
+            "was not erased holds them, too."
         )

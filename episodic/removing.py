@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
 import anyio
-from anyio.lowlevel import checkpoint
+import orjson
 
 from episodic.errors import BusyError, DiskFullError, FilterError, RejectedError, shown
 from episodic.model import Episode, Filter
@@ -29,9 +30,9 @@ WITHDRAWN_AT_ONCE = 250
 # Seconds between the attempts to empty the write-ahead log, so that recording goes on.
 RESTS = (0.25, 0.5, 1.0, 2.0)
 
-# Of so many erased episodes some texts are looked for in the files, up to this length; shorter ones may stand in a file
-# by chance.
-SAMPLES = 32
+# Some texts of erased episodes are looked for in the files: so many, of so many episodes of a page, of up to this
+# length; shorter ones may stand in a file by chance.
+MOST_TEXTS, SAMPLES = 64, 32
 LONGEST, SHORTEST = 120, 6
 
 
@@ -80,6 +81,7 @@ class Removing(ABC):
         Raises:
             FilterError: an argument cannot be compared.
             ReadOnlyError: the log was opened for reading only.
+            QueueFullError: no room in the queue within `Settings.submit_timeout`; call it once more.
             ClosedError: the log was closed meanwhile.
             StorageError: the database failed; what was withdrawn before is removed with the next removal, or once the
                 log is opened again.
@@ -93,7 +95,7 @@ class Removing(ABC):
             async with self._reading().borrow() as reader:
                 return (await reader.extent(scope)).episodes
         removal = self._removing()
-        await removal.writer.perform(checkpoint)
+        await removal.writer.drained()
         count = 0
         async for ids in self._due(scope):
             count += await removal.writer.perform(partial(removal.store.withdraw, ids))
@@ -113,7 +115,8 @@ class Removing(ABC):
 
         First the episodes leave every answer, then the log, a few at a time. Last the search index is merged and the
         file rewritten, for which recording waits in the queue, about 10 s for a million episodes, and as much room is
-        needed on the disk as the file takes. Then the bytes of all files are looked through.
+        needed on the disk as the file takes. Then the bytes of all files are looked through for some of the erased
+        texts. An episode without a user is nobody's: erase its session, too, if it tells of one.
 
         Args:
             user_id: what is about this user.
@@ -129,24 +132,27 @@ class Removing(ABC):
         Raises:
             FilterError: an argument cannot be compared, or nothing narrows the scope.
             ReadOnlyError: the log was opened for reading only.
+            QueueFullError: no room in the queue within `Settings.submit_timeout`; call it once more.
             ClosedError: the log was closed meanwhile.
             StorageError: the database failed; call it once more.
         """
-        scope = _erasable(user_id, session_id, agent_id, where)
+        scope, names = _erasable(user_id, session_id, agent_id, where)
         if dry_run:
             async with self._reading().borrow() as reader:
                 return Erasure("counted", *await reader.extent(scope))
         removal = self._removing()
-        await removal.writer.perform(checkpoint)
+        await removal.writer.drained()
         async with self._reading().borrow() as reader:
             extent = await reader.extent(scope)
-        texts = {text for text in (scope.where and scope.where.user_id, scope.where and scope.where.session_id) if text}
+        texts = set(names)
+        count = 0
         async for ids in self._due(scope):
-            if len(texts) < SAMPLES:
+            if len(texts) < MOST_TEXTS:
                 texts |= await self._texts(ids)
-            await removal.writer.perform(partial(removal.store.withdraw, ids))
+            count += await removal.writer.perform(partial(removal.store.withdraw, ids))
         await removal.remover.remove()
-        return await self._purged(removal, extent, sorted(text for text in texts if len(text.encode()) >= SHORTEST))
+        wanted = islice(sorted(text for text in texts if len(text.encode()) >= SHORTEST), MOST_TEXTS)
+        return await self._purged(removal, Extent(count, extent.sessions if count else 0), list(wanted))
 
     async def _due(self, scope: Scope) -> AsyncIterator[list[int]]:
         """Find what is in scope now, in parts for one transaction each; each must be withdrawn before the next."""
@@ -172,16 +178,19 @@ class Removing(ABC):
             if not await reader.is_unclean():
                 return Erasure("done", *extent)
         try:
-            await _insist(partial(removal.writer.perform, removal.store.purge))
+            ended = await _insist(partial(removal.writer.perform, removal.store.purge))
         except (BusyError, DiskFullError, RejectedError) as exc:
             return Erasure("pending", *extent, reason=str(exc))
         residue = await removal.store.residue(texts)
-        state: Literal["done", "pending"] = "pending" if residue.found else "done"
-        reason = f"{residue.found} of {len(texts)} erased texts were found in it" if residue.found else None
-        return Erasure(state, *extent, reason, residue.looked_at, len(texts), residue.held)
+        told = (residue.looked_at, len(texts), residue.held)
+        if residue.found:
+            reason = f"{residue.found} of {len(texts)} erased texts were found in it"
+            return Erasure("pending", *extent, reason, *told)
+        await removal.writer.perform(partial(removal.store.note_clean, ended))
+        return Erasure("done", *extent, None, *told)
 
 
-async def _insist(work: Callable[[], Awaitable[None]]) -> None:
+async def _insist(work: Callable[[], Awaitable[int]]) -> int:
     """Try again while somebody is in the way, with longer and longer rests."""
     for rest in RESTS:
         try:
@@ -203,8 +212,10 @@ def _instant(older_than: object) -> datetime:
     raise FilterError(msg)
 
 
-def _erasable(user_id: str | None, session_id: str | None, agent_id: str | None, where: Filter | None) -> Scope:
-    """Build the scope of an erasure, which must be narrowed by something."""
+def _erasable(
+    user_id: str | None, session_id: str | None, agent_id: str | None, where: Filter | None
+) -> tuple[Scope, list[str]]:
+    """Build the scope of an erasure, which must be narrowed by something, and list the names in it."""
     scope = scope_of(agent_id, where)
     held = scope.where or Filter()
     for name, text, other in (("user_id", user_id, held.user_id), ("session_id", session_id, held.session_id)):
@@ -216,12 +227,13 @@ def _erasable(user_id: str | None, session_id: str | None, agent_id: str | None,
     if scope == Scope(None, Filter()):
         msg = "an erasure of everything was asked for; name a user, a session or an agent, or delete the file"
         raise FilterError(msg)
-    return scope
+    return scope, [name for name in (agent_id, user, session) if name]
 
 
 def _telling(episode: Episode) -> Iterator[str]:
     """Return texts of an episode that tell what it was about."""
-    metadata = [value for value in episode.metadata.values() if isinstance(value, str)]
+    # As they are stored.
+    metadata = [orjson.dumps(value)[1:-1].decode() for value in episode.metadata.values() if isinstance(value, str)]
     for text in (episode.content, episode.author, episode.event_id, *metadata):
         if text:
             yield text[:LONGEST]

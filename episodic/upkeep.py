@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import anyio
 
-from episodic.errors import ClosedError, StorageError
+from episodic.errors import ClosedError, EpisodicError, as_ours, own
 from episodic.ports import Store
 from episodic.writer import Writer
 
@@ -40,7 +40,7 @@ async def tidy_when_quiet(store: Store, writer: Writer) -> None:
         try:
             while not committed.is_set() and not writer.queued_rows and await _rested(store.tidy):
                 pass
-        except StorageError as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the log is as good as before
             logger.warning(
                 "tidying failed, searches stay as quick as they are; it is tried again after writing: %s", exc
             )
@@ -91,14 +91,14 @@ class Remover:
         self._work.set()
         await ended
 
-    async def _pass(self) -> StorageError | None:
+    async def _pass(self) -> EpisodicError | None:
         """Remove until there is nothing more; return what went wrong."""
         try:
             while count := await _rested(self._store.remove):
                 self.removed += count
-        except StorageError as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next removal its chance
             logger.warning("removing withdrawn episodes failed; it is tried again with the next removal: %s", exc)
-            return exc
+            return as_ours(exc)
         return None
 
 
@@ -110,16 +110,14 @@ async def _rested(piece: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
     return answer
 
 
-def _end(waiting: list[asyncio.Future[None]], error: ClosedError | StorageError | None) -> None:
+def _end(waiting: list[asyncio.Future[None]], error: EpisodicError | None) -> None:
     for one in waiting:
         if one.done():
             continue
         if error is None:
             one.set_result(None)
         else:
-            own = type(error)(*error.args)
-            own.__cause__ = error.__cause__
-            one.set_exception(own)
+            one.set_exception(own(error))
 
 
 def _closed() -> ClosedError:

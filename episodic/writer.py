@@ -15,7 +15,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from episodic.calls import Calls, Entry, Errand, Resolution, fail, part
-from episodic.errors import ConflictError, EpisodicError, RejectedError, StorageError
+from episodic.errors import ConflictError, RejectedError, StorageError, as_ours
 from episodic.events import BatchCommitted, OnEvent, QueueFull, SlowBatch
 from episodic.ports import Append, Appended, Journal, Resolve
 from episodic.room import Room, closed
@@ -149,6 +149,10 @@ class Writer:
             self._work.set()
         return cast("AnswerT", await answer)
 
+    async def drained(self) -> None:
+        """Wait until all that was queued before is stored, or refused; raises as `perform` does."""
+        await self.perform(_nothing)
+
     async def run(self) -> None:
         """Write until `close` was called and the queue is empty."""
         try:
@@ -214,7 +218,7 @@ class Writer:
                 return
             answer = await errand.work()
         except Exception as exc:  # noqa: BLE001 - whatever it is, who waits gets it, and the next batch its chance
-            fail([errand], _as_ours(exc))
+            fail([errand], as_ours(exc))
         except BaseException:
             fail([errand], _torn_down())
             raise
@@ -259,7 +263,7 @@ class Writer:
                 self.rejected += 1
                 fail(batch, exc)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next batch its chance
-            fail(batch, _as_ours(exc))
+            fail(batch, as_ours(exc))
         else:
             self._count(sum(entry.rows for entry in batch), time.perf_counter() - begun)
             self._clock = max(self._clock, appended.clock)
@@ -269,7 +273,7 @@ class Writer:
         try:
             found = await self._store.resolve([entry.operation for entry in due])
         except Exception as exc:  # noqa: BLE001 - whatever it is, the waiters get it, and the next batch its chance
-            fail(due, _as_ours(exc))
+            fail(due, as_ours(exc))
         else:
             self._tell_committed()
             for entry, is_there in zip(due, found, strict=True):
@@ -309,16 +313,12 @@ class Writer:
                 offset += entry.rows
 
 
-def _as_ours(error: Exception) -> EpisodicError:
-    if isinstance(error, EpisodicError):
-        return error
-    ours = StorageError(f"storing failed with {error!r}; whether it is stored is unknown: retry with the same event_id")
-    ours.__cause__ = error
-    return ours
+async def _nothing() -> None:
+    """Do no work; who waits for it has waited for what came before."""
 
 
 def _torn_down() -> StorageError:
     return StorageError(
-        "the log was torn down while this call was being stored; whether it is stored is unknown: "
-        "retry it with the same event_id"
+        "the log was torn down while this call was being done; whether it was is unknown: repeat it once the log is "
+        "open again, a record with its event_id"
     )

@@ -30,7 +30,9 @@ from episodic.errors import (
 
 __all__ = [
     "DAMAGED",
+    "HAS_FTS5",
     "Place",
+    "code_of",
     "configure_writer",
     "connect_reader",
     "connect_writer",
@@ -256,7 +258,8 @@ async def _switch_to_wal(db: aiosqlite.Connection, path: Path, busy_timeout: flo
 
 async def has_fts5(db: aiosqlite.Connection) -> bool:
     """Tell whether this build of SQLite has FTS5."""
-    return bool(await db.execute_fetchall("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"))
+    [(found,)] = await db.execute_fetchall(HAS_FTS5)
+    return bool(found)
 
 
 def read_sql(name: str) -> str:
@@ -274,6 +277,7 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
+HAS_FTS5 = "SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'"
 DAMAGED = "the database is damaged; restore a backup or recover it"
 NO_TEXT = "Could not decode to UTF-8"
 # For each kind of failure its error, what happened, and what to do.
@@ -309,7 +313,7 @@ def translated(path: Path, *, writing: bool = False) -> Iterator[None]:
             # Python's message quotes all of the text, which may be anybody's.
             msg = f"{path}: {DAMAGED} (a text in it is no UTF-8)"
             raise CorruptError(msg) from None
-        kind, said = _kind(getattr(exc, "sqlite_errorcode", 0) & 0xFF, writing=writing)
+        kind, said = _kind(code_of(exc) & 0xFF, writing=writing)
         msg = f"{path}: {said} (SQLite: {exc})"
         raise kind(msg) from exc
     except UnicodeDecodeError as exc:
@@ -332,6 +336,11 @@ def undamaged(path: Path) -> Iterator[None]:
     except (OverflowError, TypeError, ValueError) as exc:
         msg = f"{path}: {DAMAGED} (a value in it cannot be: {exc})"
         raise CorruptError(msg) from exc
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """Return SQLite's extended code of an error, 0 for one that Python's module has made itself."""
+    return getattr(error, "sqlite_errorcode", 0)
 
 
 def _kind(code: int, *, writing: bool) -> tuple[type[StorageError], str]:

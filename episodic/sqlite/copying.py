@@ -12,19 +12,21 @@ from typing import NamedTuple, TypeAlias
 from urllib.parse import quote
 
 from episodic.errors import CorruptError, NotOurFileError, OpenError
-from episodic.sqlite.connect import DAMAGED, Place, translated
+from episodic.sqlite.connect import DAMAGED, HAS_FTS5, Place, translated
+from episodic.sqlite.fts import HAS_INDEX
 from episodic.sqlite.migrate import APPLICATION_ID, VERSION
 
 __all__ = [
     "BUSY_TIMEOUT",
     "CHECK_INDEX",
-    "HAS_FTS5",
-    "HAS_INDEX",
+    "ENDED",
+    "NOTE_CLEAN",
     "Compacted",
     "OnPages",
     "compact",
     "copy_log",
     "read_connection",
+    "vacuum",
     "write_connection",
 ]
 
@@ -35,9 +37,12 @@ PAGES_A_STEP = 4_096
 BUSY_TIMEOUT = 15.0
 
 COUNTS = "SELECT count(*), coalesce(max(id), 0) FROM episodes"
-HAS_INDEX = "SELECT count(*) FROM sqlite_schema WHERE name = 'episodes_fts'"
-HAS_FTS5 = "SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'"
-NOTE_CLEAN = "UPDATE removal_state SET unclean = 0 WHERE unclean = 1 AND NOT EXISTS (SELECT 1 FROM leaving)"
+# Whoever has rewritten the file says how many removals had ended before: another may have ended since.
+ENDED = "SELECT ended FROM removal_state"
+NOTE_CLEAN = """
+UPDATE removal_state SET unclean = 0
+WHERE unclean = 1 AND ended = ? AND NOT EXISTS (SELECT 1 FROM leaving)
+"""
 CHECK_INDEX = "INSERT INTO episodes_fts (episodes_fts, rank) VALUES ('integrity-check', 1)"
 
 
@@ -88,6 +93,27 @@ class Compacted(NamedTuple):
     is_folded: bool
 
 
+def vacuum(path: Path, busy_timeout: float) -> Compacted:
+    """Rewrite a log as `compact` does, and note that no bytes of removed episodes are left in it.
+
+    Args:
+        path: the log; nobody may be writing to it for longer than the timeout.
+        busy_timeout: seconds to wait for others.
+
+    Raises:
+        BusyError: others held it for too long; nothing was changed.
+        DiskFullError: there is no room for a second copy of it, which this needs for a while; nothing was changed.
+    """
+    with translated(path), closing(_connect(path, "rw", busy_timeout)) as db:
+        _check_ours(db, path)
+        is_current = db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        ended = db.execute(ENDED).fetchone() if is_current else None
+        compacted = _compacted(db, path)
+        if compacted.is_folded and ended is not None:
+            db.execute(NOTE_CLEAN, ended)
+    return compacted
+
+
 def compact(path: Path, busy_timeout: float) -> Compacted:
     """Rewrite a log without the free space in it, its search index in one piece.
 
@@ -99,16 +125,9 @@ def compact(path: Path, busy_timeout: float) -> Compacted:
         BusyError: others held it for too long; nothing was changed.
         DiskFullError: there is no room for a second copy of it, which this needs for a while; nothing was changed.
     """
-    before = path.stat().st_size
     with translated(path), closing(_connect(path, "rw", busy_timeout)) as db:
         _check_ours(db, path)
-        if db.execute(HAS_INDEX).fetchone()[0] and db.execute(HAS_FTS5).fetchone()[0]:
-            db.execute("INSERT INTO episodes_fts (episodes_fts) VALUES ('optimize')")
-        db.execute("VACUUM")
-        [is_pinned, _, _] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not is_pinned and db.execute("PRAGMA user_version").fetchone() == (VERSION,):
-            db.execute(NOTE_CLEAN)
-    return Compacted(before, path.stat().st_size, not is_pinned)
+        return _compacted(db, path)
 
 
 def read_connection(where: Place) -> sqlite3.Connection:
@@ -121,6 +140,16 @@ def read_connection(where: Place) -> sqlite3.Connection:
 def write_connection(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """Connect for writing; never makes a file."""
     return _connect(path, "rw", busy_timeout)
+
+
+def _compacted(db: sqlite3.Connection, path: Path) -> Compacted:
+    before = path.stat().st_size
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    if db.execute(HAS_INDEX).fetchone()[0] and db.execute(HAS_FTS5).fetchone()[0]:
+        db.execute("INSERT INTO episodes_fts (episodes_fts) VALUES ('optimize')")
+    db.execute("VACUUM")
+    [is_pinned, _, _] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return Compacted(before, path.stat().st_size, not is_pinned)
 
 
 def _copied(source: Place, partial: Path, on_pages: OnPages) -> int:

@@ -11,9 +11,11 @@ from contextlib import closing
 from pathlib import Path
 
 from episodic.health import Finding
-from episodic.sqlite.connect import Place, translated
-from episodic.sqlite.copying import BUSY_TIMEOUT, CHECK_INDEX, HAS_FTS5, HAS_INDEX, read_connection, write_connection
+from episodic.sqlite.connect import HAS_FTS5, Place, translated, wal_bytes
+from episodic.sqlite.copying import BUSY_TIMEOUT, CHECK_INDEX, read_connection, write_connection
+from episodic.sqlite.fts import HAS_INDEX
 from episodic.sqlite.migrate import APPLICATION_ID, VERSION
+from episodic.sqlite.wal import BOUND
 
 __all__ = ["examine", "rebuild_index"]
 
@@ -38,8 +40,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 
-# A checkpoint comes at 40 MB; a reader that stays in one snapshot keeps the file growing.
-LARGE_WAL = 128 * 2**20
 MUCH_FREE = 0.25
 
 SUMS = """
@@ -137,10 +137,9 @@ def _permissions(path: Path) -> Finding:
 
 
 def _sizes(path: Path) -> Iterator[Finding]:
-    wal = Path(f"{path}-wal")
     size, free = path.stat().st_size, shutil.disk_usage(path.parent).free
-    wal_size = wal.stat().st_size if wal.exists() else 0
-    if wal_size > LARGE_WAL:
+    wal_size = wal_bytes(path)
+    if wal_size > BOUND:
         advice = "a reader keeps its snapshot, or nobody writes any more; opening and closing the log folds it in"
         yield Finding("wal", "warning", f"{wal_size:,} bytes: {advice}")
     else:

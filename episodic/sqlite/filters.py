@@ -11,7 +11,7 @@ import orjson
 from episodic.codec import to_micros
 from episodic.model import Filter, Scalar
 from episodic.ports import Scope
-from episodic.sqlite.store import metadata_member
+from episodic.sqlite.journal import metadata_member
 
 __all__ = ["Clause", "Indexes", "conditions", "episodes", "is_narrowed", "looked_up", "stays"]
 

@@ -12,11 +12,21 @@ import aiosqlite
 from episodic.folding import ANY_ENDING, spelled
 from episodic.sqlite.connect import has_fts5, read_sql, run_script, statements, translated
 
-__all__ = ["ID_BITS", "ID_MASK", "exists", "has_index", "is_told_apart", "match", "merge_a_little", "prepare_index"]
+__all__ = [
+    "HAS_INDEX",
+    "ID_BITS",
+    "ID_MASK",
+    "exists",
+    "has_index",
+    "is_told_apart",
+    "match",
+    "merge_a_little",
+    "prepare_index",
+]
 
 logger = logging.getLogger("episodic")
 
-EXISTS = "SELECT count(*) FROM sqlite_schema WHERE name = 'episodes_fts'"
+HAS_INDEX = "SELECT count(*) FROM sqlite_schema WHERE name = 'episodes_fts'"
 
 # An episode's place in the index is its agent's number in the upper bits and its own id in the lower; see index.sql.
 ID_BITS = 36
@@ -93,7 +103,7 @@ async def merge_a_little(db: aiosqlite.Connection) -> bool:
 
 async def exists(db: aiosqlite.Connection) -> bool:
     """Tell whether the file has an index."""
-    [(found,)] = await db.execute_fetchall(EXISTS)
+    [(found,)] = await db.execute_fetchall(HAS_INDEX)
     return bool(found)
 
 

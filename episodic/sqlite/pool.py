@@ -15,8 +15,8 @@ from episodic.sqlite.connect import Place, connect_reader, translated
 from episodic.sqlite.filters import Indexes
 from episodic.sqlite.frequencies import Frequencies
 from episodic.sqlite.fts import has_index
+from episodic.sqlite.journal import metadata_member
 from episodic.sqlite.readers import SqliteReader
-from episodic.sqlite.store import metadata_member
 
 __all__ = ["SqliteReaders"]
 

@@ -21,8 +21,8 @@ BEGIN
     ) AS gone
     WHERE agents.agent_id = gone.agent_id;
 
-    -- What is left of each session lies between its first and its last time, and the earliest that has a user is about
-    -- whom the session is.
+    -- What is left of each session lies between its first and its last time. It is about the user of the lowest id that
+    -- has one, which stays unless an episode of that user goes.
     UPDATE sessions SET
         episodes = sessions.episodes - gone.n,
         first = coalesce((
@@ -37,15 +37,14 @@ BEGIN
               AND e.timestamp <= sessions.last AND e.id NOT IN (SELECT id FROM leaving)
             ORDER BY e.timestamp DESC LIMIT 1
         ), last),
-        user_id = (
+        user_id = CASE WHEN instr(gone.users, json_quote(sessions.user_id)) THEN (
             SELECT e.user_id FROM episodes AS e INDEXED BY episodes_by_session
             WHERE e.session_id = sessions.session_id AND e.agent_id = sessions.agent_id
-              AND e.timestamp >= sessions.first AND e.user_id IS NOT NULL AND sessions.user_id IS NOT NULL
-              AND e.id NOT IN (SELECT id FROM leaving)
-            ORDER BY e.timestamp, e.id LIMIT 1
-        )
+              AND e.user_id IS NOT NULL AND e.id NOT IN (SELECT id FROM leaving)
+            ORDER BY e.id LIMIT 1
+        ) ELSE user_id END
     FROM (
-        SELECT e.agent_id, e.session_id, count(*) AS n
+        SELECT e.agent_id, e.session_id, count(*) AS n, json_group_array(DISTINCT e.user_id) AS users
         FROM json_each(NEW.ids) AS line CROSS JOIN episodes AS e ON e.id = line.value
         GROUP BY e.agent_id, e.session_id
     ) AS gone

@@ -14,22 +14,24 @@ from anyio import to_thread
 
 from episodic.errors import StorageError
 from episodic.ports import Residue
-from episodic.sqlite.connect import Place, translated
+from episodic.sqlite.connect import Place, translated, wal_of
 from episodic.sqlite.copying import read_connection
 
 __all__ = ["find_residue"]
 
 PROGRAM = Path(__file__).with_name("scanning.py")
 
-# Whether anything in the log still holds a text.
+# Whether anything that stays holds a text: the index has its words in lower case, and the schema is text, too.
 HELD = """
 SELECT
     EXISTS (
         SELECT 1 FROM episodes
-        WHERE instr(content, :text) OR instr(metadata, :text) OR instr(agent_id, :text) OR instr(session_id, :text)
-           OR instr(user_id, :text) OR instr(author, :text) OR instr(event_id, :text) OR instr(folded, :text)
+        WHERE instr(lower(content), lower(:text)) OR instr(metadata, :text) OR instr(agent_id, :text)
+           OR instr(session_id, :text) OR instr(user_id, :text) OR instr(lower(author), lower(:text))
+           OR instr(event_id, :text) OR instr(folded, :text)
     )
     OR EXISTS (SELECT 1 FROM sessions WHERE instr(user_id, :text))
+    OR EXISTS (SELECT 1 FROM sqlite_schema WHERE instr(sql, :text))
 """
 
 
@@ -46,7 +48,7 @@ async def find_residue(where: Place, texts: Sequence[str]) -> Residue:
     Raises:
         StorageError: the files could not be read.
     """
-    files = [str(where.path), f"{where.path}-wal"]
+    files = [str(where.path), str(wal_of(where.path))]
     asked = orjson.dumps({"files": files, "needles": [text.encode().hex() for text in texts]})
     try:
         done = await anyio.run_process([sys.executable, "-I", str(PROGRAM)], input=asked)

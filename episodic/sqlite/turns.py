@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import anyio
 
+from episodic.sqlite.connect import code_of
+
 __all__ = ["POLL", "Turns"]
 
 AnswerT = TypeVar("AnswerT")
@@ -80,5 +82,5 @@ class Turns:
 
 def _is_locked(error: sqlite3.OperationalError) -> bool:
     """Tell what waiting helps against: not a snapshot that is out of date, which says busy, too."""
-    code = error.sqlite_errorcode
+    code = code_of(error)
     return code & 0xFF == sqlite3.SQLITE_BUSY and code != sqlite3.SQLITE_BUSY_SNAPSHOT

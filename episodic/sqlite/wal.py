@@ -15,7 +15,7 @@ from episodic.errors import StorageError
 from episodic.events import Checkpointed, OnEvent, WalGrown
 from episodic.sqlite.connect import Place, translated, wal_of
 
-__all__ = ["FOLDED_AT", "WriteAheadLog"]
+__all__ = ["BOUND", "FOLDED_AT", "WriteAheadLog"]
 
 # It is folded into the file at this size: at 40 MB instead of 4, half of the write rate is kept. Where a reader is in
 # the way it is tried again after as much more, and over the bound that is told.
@@ -84,19 +84,28 @@ class WriteAheadLog:
         Args:
             folded_at: how large, in bytes.
         """
-        if self._is_folding or (head := self._due(folded_at)) is None:
+        if self._is_folding:
             return
-        begun = time.perf_counter()
         self._is_folding = True
         try:
-            is_folded, frames = await self._checkpoint(BEGIN_ANEW, PATIENCE)
-        except StorageError as exc:
-            logger.warning("folding the write-ahead log into the file failed, and is tried again: %s", exc)
-            is_folded, frames = False, 0
+            await self._fold_if_due(folded_at)
+        except (StorageError, OSError) as exc:
+            logger.warning(
+                "%s: folding the write-ahead log into the file failed, and is tried again: %s", self._where.path, exc
+            )
         finally:
             self._is_folding = False
+
+    async def _fold_if_due(self, folded_at: int) -> None:
+        head = self._due(folded_at)
+        if head is None:
+            return
+        # What fails is tried again after as much more, too.
+        self._tried, self._again_at = head.salts, head.size + folded_at
+        begun = time.perf_counter()
+        is_folded, frames = await self._checkpoint(BEGIN_ANEW, PATIENCE)
         size = max(head.size, HEADER + frames * head.frame_size)
-        self._tried, self._again_at = head.salts, size + FOLDED_AT
+        self._again_at = size + folded_at
         if is_folded:
             self._is_warned = False
             self._on_event(Checkpointed(size, time.perf_counter() - begun))
@@ -151,7 +160,8 @@ class WriteAheadLog:
         if not self._is_warned:
             self._is_warned = True
             logger.warning(
-                "%s: its write-ahead log has grown to %d bytes: a reader keeps to an earlier state of the log",
+                "%s: its write-ahead log has grown to %d bytes: a reader keeps to an earlier state of the log, or "
+                "another writer is in the way",
                 self._where.path,
                 size,
             )
