@@ -30,7 +30,8 @@ from episodic import (
 )
 from episodic.ports import Append
 from episodic.sqlite.connect import place
-from episodic.sqlite.store import MOST_BYTES, SqliteStore
+from episodic.sqlite.journal import MOST_BYTES
+from episodic.sqlite.store import SqliteStore
 from tests.conftest import Sql
 
 OnConnect = Callable[[Callable[[sqlite3.Connection], object]], None]

@@ -33,7 +33,7 @@ from episodic.sqlite.migrate import identify, migrate
 from episodic.sqlite.turns import POLL, Turns
 from episodic.sqlite.wal import FOLDED_AT, WriteAheadLog
 
-__all__ = ["SqliteJournal", "metadata_member"]
+__all__ = ["MOST_BYTES", "SqliteJournal", "metadata_member"]
 
 # One step without an answer, for a batch whose ids are known beforehand: each return from SQLite to Python waits for
 # the interpreter, up to 5 ms beside a busy event loop, and this statement does so half as often as one that answers.
