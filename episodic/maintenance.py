@@ -87,7 +87,7 @@ async def vacuum(path: str | os.PathLike[str], *, busy_timeout: float = BUSY_TIM
         BusyError: others held it for too long; nothing was changed.
         DiskFullError: there is no room for a second copy of it, which this needs for a while; nothing was changed.
     """
-    return await to_thread.run_sync(copying.vacuum, place(path, read_only=False).path, busy_timeout)
+    return await to_thread.run_sync(copying.vacuum, _present(path), busy_timeout)
 
 
 async def diagnose(path: str | os.PathLike[str], *, deep: bool = False) -> list[Finding]:
@@ -119,7 +119,12 @@ async def repair(path: str | os.PathLike[str], *, busy_timeout: float = BUSY_TIM
         BusyError: others held the log for too long; nothing was changed.
         StorageError: the episodes cannot be read, or this SQLite has no FTS5; nothing was changed.
     """
-    return await to_thread.run_sync(rebuild_index, place(path, read_only=False).path, busy_timeout)
+    return await to_thread.run_sync(rebuild_index, _present(path), busy_timeout)
+
+
+def _present(path: str | os.PathLike[str]) -> Path:
+    """Find a log that is changed, and must be there."""
+    return place(place(path, read_only=True).path, read_only=False).path
 
 
 class _StoppedError(Exception):

@@ -111,7 +111,7 @@ async def test_a_reader_that_keeps_to_an_earlier_state_makes_it_pending(path: Pa
             assert (await log.search("a", SECRETS[0], 99)).hits == ()
             assert reader.execute("SELECT count(*) FROM episodes").fetchone() == (240,)
         assert [one.text for one in await diagnose(path) if one.name == "removed"] == [
-            "bytes of removed episodes may still be in the file; a vacuum takes them out"
+            "bytes of removed episodes may still be in the file; an erasure or `episodic vacuum` takes them out"
         ]
         again = await log.erase(user_id=SECRETS[-1])
         assert (again.state, again.episodes, again.looked_for) == ("done", 0, 1)
@@ -239,6 +239,10 @@ async def test_the_command_line_erases_and_prints_the_receipt(run: Runner) -> No
     assert orjson.loads(pending.stdout)["state"] == "pending"
     done = run("erase", "--user", SECRETS[-1])
     assert done.returncode == 0
+    nothing = run("erase", "--user", "a mistyped name")
+    assert nothing.returncode == 1
+    assert nothing.stdout.startswith("Done: 0 episodes of 0 sessions are in this scope")
+    assert run("erase", "--user", "a mistyped name", "--dry-run").returncode == 1
     assert done.stdout.startswith("Done: 0 episodes of 0 sessions are erased.")
     assert found_in(run.folder) == {}
 

@@ -97,7 +97,7 @@ async def test_a_damaged_log_gives_no_backup(path: Path, tmp_path: Path, filled:
     assert filled
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO episodes_fts (episodes_fts) VALUES ('delete-all')")
-    with pytest.raises(CorruptError, match="run `episodic doctor --repair`"):
+    with pytest.raises(CorruptError, match="`episodic doctor --repair` makes it anew"):
         await back_up(path, tmp_path / "copy.db")
     with path.open("r+b") as file:
         file.seek(3 * 4096)

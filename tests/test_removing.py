@@ -157,8 +157,13 @@ async def test_what_was_left_is_removed_after_the_next_open(path: Path, sql: Sql
     async with EpisodicLog.open(path):
         await until(lambda: sql(LEFT) == [(100, 0, 1)])
     assert intact(path)
-    assert {one.state for one in await diagnose(path, deep=True) if one.name in {"counts", "removed", "index"}} == {
-        "ok"
+    assert {
+        one.name: one.state for one in await diagnose(path, deep=True) if one.name in {"counts", "removed", "index"}
+    } == {
+        "counts": "ok",
+        # Its bytes may still be there.
+        "removed": "warning",
+        "index": "ok",
     }
 
 
@@ -225,7 +230,6 @@ async def test_what_stays_is_as_if_the_rest_had_never_been(
     rows: list[tuple[str, str, str | None, str, int, bool]],
 ) -> None:
     """Every answer, count and score of a log from which some were erased is that of one that never held them."""
-    rows = sorted(rows, key=lambda row: row[4])
     kept = [row for row in rows if not row[5]]
     with TemporaryDirectory() as folder:
         log = await made(Path(folder) / "all.db", rows)
@@ -320,7 +324,7 @@ async def test_removals_at_the_same_time_share_the_work(path: Path, sql: Sql) ->
         )
         assert {receipt.state for receipt in receipts} == {"done"}
         counts = await asyncio.gather(*(log.retain(older_than=timedelta(), agent_id="a") for _ in range(4)))
-        assert sum(counts) == sql("SELECT ?", 700)[0][0] - len({n for n in range(700) if n % 3 == 1 or n % 7 == 1})
+        assert sum(counts) == 700 - len({n for n in range(700) if n % 3 == 1 or n % 7 == 1})
     assert sql(LEFT) == [(0, 0, 1)]
     assert intact(path)
 

@@ -181,7 +181,8 @@ def _check_whole(copy: sqlite3.Connection, source: Path, counts: tuple[int, int]
         try:
             copy.execute(CHECK_INDEX)
         except sqlite3.DatabaseError as exc:
-            msg = f"{source}: its search index is not that of its episodes; run `episodic doctor --repair` ({exc})"
+            advice = "`episodic doctor --repair` makes it anew"
+            msg = f"{source}: its search index is not that of its episodes; {advice} ({exc})"
             raise CorruptError(msg) from exc
 
 

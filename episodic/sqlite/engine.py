@@ -110,7 +110,8 @@ async def _open_reading(where: Place, settings: Settings) -> SqliteReaders:
         try:
             version = await identify(db, where.path)
             if not version:
-                msg = f"{where.path} is empty, no log was written to it yet; check the path"
+                advice = "check the path, and whether the -wal file beside it was left behind"
+                msg = f"{where.path} is empty, no log was written to it yet; {advice}"
                 raise NotOurFileError(msg)
             if version < VERSION:
                 msg = f"{where.path} has version {version}; open it for writing once, which brings it to {VERSION}"

@@ -42,6 +42,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
 
 MUCH_FREE = 0.25
 
+REBUILT = "--repair makes it anew from the texts as they are; if one of those may be damaged, restore a backup instead"
+
 SUMS = """
 SELECT
     (SELECT count(*) FROM episodes),
@@ -152,6 +154,9 @@ def _sizes(path: Path) -> Iterator[Finding]:
 
 def _inside(db: sqlite3.Connection) -> Iterator[Finding]:
     [application], [version] = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+    if application == version == 0 and not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        yield Finding("file", "fault", "it is empty, no log was written to it yet; check the path")
+        return
     if application != APPLICATION_ID:
         yield Finding("file", "fault", "another program's database; check the path")
         return
@@ -190,7 +195,8 @@ def _sums(db: sqlite3.Connection) -> Iterator[Finding]:
     if leaving:
         yield Finding("removed", "warning", f"{leaving:,} episodes are still to be removed: the next open goes on")
     elif unclean:
-        yield Finding("removed", "ok", "bytes of removed episodes may still be in the file; a vacuum takes them out")
+        left = "bytes of removed episodes may still be in the file; an erasure or `episodic vacuum` takes them out"
+        yield Finding("removed", "warning", left)
     else:
         yield Finding("removed", "ok", "no bytes of removed episodes are left")
     if next_id is None:
@@ -202,7 +208,7 @@ def _sums(db: sqlite3.Connection) -> Iterator[Finding]:
         return
     [indexed] = db.execute(INDEXED).fetchone()
     if indexed != episodes or unindexed:
-        yield Finding("index", "fault", f"{indexed:,} of {episodes:,} episodes are indexed; --repair makes it anew")
+        yield Finding("index", "fault", f"{indexed:,} of {episodes:,} episodes are indexed; {REBUILT}")
         return
     yield Finding("index", "ok", f"all {indexed:,} episodes are indexed; --deep compares word by word")
 
@@ -215,5 +221,5 @@ def _index_by_words(path: Path) -> Finding:
         except sqlite3.OperationalError as exc:
             return Finding("index", "unknown", f"others write to the log, or it cannot be written ({exc}); try again")
         except sqlite3.DatabaseError as exc:
-            return Finding("index", "fault", f"it is not that of the episodes ({exc}); --repair makes it anew")
+            return Finding("index", "fault", f"it is not that of the episodes ({exc}); {REBUILT}")
     return Finding("index", "ok", "it is that of the episodes, word by word")

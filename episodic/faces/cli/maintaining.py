@@ -80,7 +80,12 @@ async def vacuum(*, db: Path, as_json: bool) -> int:
 @command("doctor", exits="A fault that is found, and not repaired, is 3.")
 @db_option
 @click.option("--deep", is_flag=True, help="Compare the search index word by word; writers wait, 5 s for a million.")
-@click.option("--repair", "is_to_repair", is_flag=True, help="Make the search index anew if it has a fault.")
+@click.option(
+    "--repair",
+    "is_to_repair",
+    is_flag=True,
+    help="Compare as --deep does, and make the index anew if it has a fault.",
+)
 @json_option
 @awaited
 async def doctor(*, db: Path, deep: bool, is_to_repair: bool, as_json: bool) -> int:
@@ -89,12 +94,14 @@ async def doctor(*, db: Path, deep: bool, is_to_repair: bool, as_json: bool) -> 
     That is SQLite's version, disk, access, pages, counts, search index. What it cannot see: a flipped bit inside a
     text, and what a disk loses that promises to keep it.
     """
-    findings = await diagnose(db, deep=deep)
+    findings = await diagnose(db, deep=deep or is_to_repair)
     screen = Screen.open()
     if is_to_repair and any(one.name == "index" and one.state == "fault" for one in findings):
         indexed = await repair(db)
-        findings = await diagnose(db, deep=deep)
+        findings = await diagnose(db, deep=True)
         findings.append(Finding("repair", "ok", f"the search index was made anew from {indexed:,} episodes"))
+    elif is_to_repair:
+        findings.append(Finding("repair", "ok", "the search index has no fault that was found; nothing was changed"))
     if as_json:
         screen.records([one._asdict() for one in findings])
     else:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import click
 
-from episodic.faces.cli.exits import OK, UNUSABLE
+from episodic.faces.cli.exits import NOTHING, OK, UNUSABLE
 from episodic.faces.cli.options import agent_option, awaited, command, db_option, filter_options, instant, json_option
 from episodic.faces.cli.progress import counting
 from episodic.faces.cli.screen import Screen, stamp
@@ -21,7 +21,7 @@ __all__ = ["erase", "retain"]
 
 LOOK_SECONDS = 0.2
 
-T = TypeVar("T")
+AnswerT = TypeVar("AnswerT")
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only count; nothing is changed.")
 
@@ -85,15 +85,22 @@ async def erase(*, db: Path, agent_id: str | None, where: Filter | None, dry_run
         screen.records([receipt])
     else:
         screen.line(str(receipt))
-    return UNUSABLE if receipt.state == "pending" else OK
+    if receipt.state == "pending":
+        return UNUSABLE
+    # A name that was mistyped in a request must not pass for one that was met.
+    is_idle = not receipt.episodes and not receipt.looked_at
+    return NOTHING if is_idle else OK
 
 
-async def _watched(log: EpisodicLog, removing: Awaitable[T], due: int, db: Path) -> T:
+async def _watched(log: EpisodicLog, removing: Awaitable[AnswerT], due: int, db: Path) -> AnswerT:
     """Await a removal, and show how far it has come."""
     with counting(db.name, "episodes") as advance:
         removal = asyncio.ensure_future(removing)
-        while advance is not None and not removal.done():
-            await asyncio.wait([removal], timeout=LOOK_SECONDS)
-            done = log.stats().removed
-            advance(done, min(done, due), due)
-        return await removal
+        try:
+            while advance is not None and not removal.done():
+                await asyncio.wait([removal], timeout=LOOK_SECONDS)
+                done = log.stats().removed
+                advance(done, min(done, due), due)
+            return await removal
+        finally:
+            removal.cancel()
