@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from errno import EIO, ENOSPC
 from pathlib import Path
 
@@ -107,6 +107,20 @@ async def expect_sound(path: Path) -> None:
 def say(log: EpisodicLog, content: str) -> Awaitable[Episode]:
     """Record one episode whose content is its event id, too."""
     return log.record("a", "s", "user", content, event_id=content)
+
+
+@on_failing_disk
+async def test_a_committed_batch_is_acknowledged_whatever_becomes_of_the_look_at_the_write_ahead_log(
+    path: Path, disk: Disk
+) -> None:
+    """Where it cannot be read to see how long it is, that is logged, and who records has the answer."""
+    async with EpisodicLog.open(path) as log:
+        await say(log, "before")
+        with disk.fails("r", EIO, WAL):
+            assert (await log.record("a", "s", "user", "meanwhile")).id == 2
+        assert await contents(log) == ["before", "meanwhile"]
+        assert await log.retain(older_than=timedelta()) == 2
+    await expect_sound(path)
 
 
 @on_failing_disk

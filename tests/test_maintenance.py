@@ -238,4 +238,12 @@ def test_the_commands_do_what_they_say(call: Call, path: Path, tmp_path: Path) -
     repaired = call("doctor", "--repair", "--db", str(path))
     assert (repaired.returncode, "made anew from 500 episodes" in repaired.stdout) == (0, True)
     assert intact(path)
+    assert "nothing was changed" in run("doctor", "--repair")
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE episodes SET content = 'changed behind the index' WHERE id = 7")
+    assert "--repair makes it anew" in call("doctor", "--deep", "--db", str(path)).stdout
+    assert "made anew from 500 episodes" in run("doctor", "--repair")
+    assert intact(path)
+    missing = call("vacuum", "--db", "missing.db")
+    assert (missing.returncode, missing.stdout, "there is no log at" in missing.stderr) == (3, "", True)
     assert (tmp_path / "again.db").exists()

@@ -157,14 +157,9 @@ async def test_what_was_left_is_removed_after_the_next_open(path: Path, sql: Sql
     async with EpisodicLog.open(path):
         await until(lambda: sql(LEFT) == [(100, 0, 1)])
     assert intact(path)
-    assert {
-        one.name: one.state for one in await diagnose(path, deep=True) if one.name in {"counts", "removed", "index"}
-    } == {
-        "counts": "ok",
-        # Its bytes may still be there.
-        "removed": "warning",
-        "index": "ok",
-    }
+    states = {one.name: one.state for one in await diagnose(path, deep=True)}
+    # Bytes may still be there.
+    assert (states["counts"], states["index"], states["removed"]) == ("ok", "ok", "warning")
 
 
 async def test_an_event_id_is_free_again_once_its_episode_is_withdrawn(path: Path) -> None:
